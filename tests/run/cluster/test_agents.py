@@ -38,10 +38,10 @@ def go_on(_event: object) -> bool:
 
 
 @contextmanager
-def agent(address: str, *options: str) -> Iterator["subprocess.Popen[str]"]:
-    """Start an agent as its user does."""
+def agent(address: str, *options: str, uid: int | None = None) -> Iterator["subprocess.Popen[str]"]:
+    """Start an agent as its user does, who is root where these tests are, or another."""
     words = [sys.executable, "-m", "velodrome", "agent", "--coordinator", address, *options]
-    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, user=uid)
     try:
         assert process.stdout is not None
         assert process.stdout.readline(), process.communicate()[1]
@@ -136,6 +136,8 @@ def test_code_that_is_sent_to_an_agent_of_root_cannot_widen_what_engines_load() 
 
             refused = ("signal", "priority", "environment", "memory", "files", "root")
             assert {what: attacked(what) for what in refused} == dict.fromkeys(refused, "PermissionError")
+            scheduler = client.run_on_scheduler(os.getuid)
+            assert scheduler >= account.UNUSED[0], "code can be run there, too"
             assert attacked("set-user-id programs").split()[1] == "1"
             said = attacked("engine")
             assert said.startswith("error PermissionError"), said
@@ -148,6 +150,47 @@ def test_code_that_is_sent_to_an_agent_of_root_cannot_widen_what_engines_load() 
         allowed = LoadSpec(url=counted.url, requests=10, connections=2)
         assert cluster_load.load(Work(allowed, agents=address), go_on)["ok"] == 10
         assert held.poll() is None
+
+
+def test_an_agent_of_an_ordinary_user_decides_for_itself() -> None:
+    uid = None
+    if os.geteuid() == 0:
+        nobody = account.unused()
+        if closed := nobody.closed(os.path.realpath(sys.executable)):
+            pytest.skip(
+                f"needs a Python that every user may run, and {closed} is closed: run the tests without sudo"
+            )
+        uid = nobody.uid
+    with coordinator.coordinating(HOST, 0, 0) as address, agent(address, "--name", "plain", uid=uid):
+        assert [row["policy_by"] for row in cluster_load.listed(address)] == ["itself"]
+        wanted = LoadSpec(url=f"http://{ELSEWHERE}/", requests=1, connections=1, allow_target=(ELSEWHERE,))
+        with pytest.raises(AgentRefusedError, match=ELSEWHERE):
+            cluster_load.load(Work(wanted, agents=address), go_on)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--coordinator", "127.0.0.1:1"], ["127.0.0.1:1", "velodrome cluster start"]),
+        (["--coordinator", "tcp://192.0.2.1"], ["192.0.2.1:8786", "--plain-tcp"]),
+        (["--coordinator", "127.0.0.1", "--roles", "cook"], ["cook", "third-party"]),
+        (["--coordinator", "127.0.0.1", "--cpus", "4000"], ["4000", "--cpus"]),
+        (["--coordinator", "127.0.0.1", "--user", "no-such-user"], ["no-such-user"]),
+        (["--coordinator", "tls://127.0.0.1", "--keys", "/nonexistent"], ["/nonexistent", "cluster keys"]),
+    ],
+)
+def test_what_an_agent_cannot_be_started_with_is_one_sentence(options: list[str], words: list[str]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "velodrome", "agent", *options],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode in (2, 3)
+    assert done.stdout == ""
+    assert all(word in done.stderr for word in words), done.stderr
+    assert "Traceback" not in done.stderr
 
 
 @NEEDS_ROOT

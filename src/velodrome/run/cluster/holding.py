@@ -219,7 +219,12 @@ def hold(how: Mapping[str, Any], policy: Policy, user: str, on_ready: Callable[[
     with ExitStack() as stack:
         stack.callback(ours.close)
         folder = stack.enter_context(scratch.held("worker"))
-        os.chown(folder, worker.uid, worker.gid)
+        try:
+            os.chown(folder, worker.uid, worker.gid)
+        except PermissionError as error:  # in a container, root may have no rights
+            raise AgentStartError(
+                f"root may not act for other users here ({error.strerror})", "Start it as an ordinary user"
+            ) from error
         os.chmod(folder.parent, 0o711)  # noqa: S103 - to pass through; the names in it are random
         variables = {name: os.environ[name] for name in KEPT if name in os.environ}
         variables |= {**worker.variables, "TMPDIR": str(folder)}
