@@ -211,6 +211,8 @@ CLUSTER: Sequence[VelodromeError] = (
     cluster.TooFewCpusError(200_000.0, 3, 8.4, 2),
     cluster.AgentsRefuseRaceError("eu-1", "there is no folder /srv/shop. Copy the app there"),
     cluster.AgentsGoneError("runs/x/results.jsonl", 12, 24, "eu-1: silent for 5 s"),
+    cluster.NoAgentsError("tls://10.0.0.1:8786", "load", {"eu-1": "server,third-party"}),
+    cluster.AgentStartError("PermissionError: [Errno 13] Permission denied: '/root/velodrome'"),
 )
 
 FAMILIES: Mapping[str, tuple[ModuleType, Sequence[VelodromeError]]] = {

@@ -3,6 +3,7 @@
 Dask is imported when one of these runs, and by no other command.
 """
 
+import os
 import signal
 import sys
 import threading
@@ -35,6 +36,10 @@ AllowTarget = Annotated[
     list[str] | None,
     typer.Option(metavar="HOST", help="What an agent may load beside its own machine; repeatable."),
 ]
+User = Annotated[
+    str,
+    typer.Option(help="Whom engines run as where an agent is root (who called sudo, else nobody's user id)."),
+]
 USUAL = "127.0.0.1:8786"
 
 
@@ -48,30 +53,51 @@ def agent(
         str | None, typer.Option(help="Its own address, that others reach it by (found by itself).")
     ] = None,
     port: Annotated[int, typer.Option(help="To listen on; 0 takes a free one.")] = 0,
+    user: User = "",
     keys: Keys = None,
     plain_tcp: PlainTcp = False,
 ) -> None:
     """Carry loads on this machine for commands on others, until interrupted or the coordinator goes.
 
-    Who holds a certificate of the cluster can run code here. What it may load protects from mistakes.
+    Who holds a certificate of the cluster can run code here. Started as root, that code has no root, and a process of
+    root decides what engines may load; else what it may load protects from mistakes.
     """
+    from velodrome.run.cluster import address as addresses  # noqa: PLC0415
+    from velodrome.run.cluster.holding import Policy  # noqa: PLC0415
+
+    addresses.refuse_plain(coordinator, plain=plain_tcp)
+    policy = Policy(name, _roles(roles), _numbers(cpus), tuple(allow_target or ()))
+    policy.checked()
+    how = {"address": coordinator, "host": host, "port": port}
+    folder = Path(keys) if keys else None
+    (_root_agent if os.geteuid() == 0 else _plain_agent)(how, policy, folder, user)
+
+
+def _root_agent(how: dict[str, Any], policy: Any, folder: Path | None, user: str) -> None:
+    """Hold the policy of an agent here, and start a worker of Dask without root."""
+    from velodrome.run.cluster import address, holding, keys  # noqa: PLC0415
+
+    if address.Address.read(how["address"]).scheme == "tls":
+        how["key_files"] = keys.contents(keys.found(folder))
+    holding.hold(how, policy, user, lambda line: print(line, flush=True))
+
+
+def _plain_agent(how: dict[str, Any], policy: Any, folder: Path | None, user: str) -> None:
+    """Be an agent that decides for itself."""
     import asyncio  # noqa: PLC0415 - help does without
 
-    from velodrome.run.cluster import agent as agents  # noqa: PLC0415 - brings Dask
-    from velodrome.run.cluster import coordinator as coordinators  # noqa: PLC0415
-    from velodrome.run.cluster import talking  # noqa: PLC0415
+    from velodrome.run import account  # noqa: PLC0415
+    from velodrome.run.cluster import agent, talking  # noqa: PLC0415 - brings Dask
 
-    coordinators.refuse_plain(coordinator, plain=plain_tcp)
-    address = talking.Address.read(coordinator)
-    policy = agents.Policy(name, _roles(roles), _numbers(cpus), tuple(allow_target or ()))
-    way = talking.security(address.scheme, Path(keys) if keys else None)
+    account.account_for(user)  # raises: it is nobody else
+    address = talking.Address.read(how["address"])
     asyncio.run(
-        agents.serve(
+        agent.serve(
             str(address),
             policy,
-            way,
-            host=host,
-            port=port,
+            talking.security(address.scheme, folder),
+            host=how["host"],
+            port=how["port"],
             on_ready=lambda one: print(f"{one.name} {one.address}", flush=True),
         )
     )
@@ -79,7 +105,7 @@ def agent(
 
 def _roles(text: str) -> tuple[str, ...]:
     """Read `load,server`. Raises UsageError for what is no role, and for none."""
-    from velodrome.run.cluster.agent import ROLES  # noqa: PLC0415 - brings Dask
+    from velodrome.run.cluster.holding import ROLES  # noqa: PLC0415
 
     found = tuple(dict.fromkeys(one.strip() for one in text.split(",") if one.strip()))
     if strange := [one for one in found if one not in ROLES]:
@@ -123,6 +149,7 @@ def start(
     roles: Roles = "load",
     cpus: Annotated[str, typer.Option(help="CPUs of the engine on each of --hosts: 2-7, or 0,2 (all).")] = "",
     allow_target: AllowTarget = None,
+    user: User = "",
     ssh_user: Annotated[str, typer.Option(help="Who logs in, where a host does not say: user@host.")] = "",
     ssh_key: Annotated[str, typer.Option(metavar="FILE", help="Private key (what ssh would take).")] = "",
     ssh_option: Annotated[
@@ -155,12 +182,12 @@ def start(
         )
     folder, wanted_roles = Path(keys) if keys else None, _roles(roles)
     if hosts:
-        from velodrome.run.cluster import agent, ssh  # noqa: PLC0415 - brings asyncssh
+        from velodrome.run.cluster import holding, ssh  # noqa: PLC0415 - brings asyncssh
 
-        policy = agent.Policy("", wanted_roles, _numbers(cpus), tuple(allow_target or ()))
+        policy = holding.Policy("", wanted_roles, _numbers(cpus), tuple(allow_target or ()))
         reach = ssh.Reach(ssh_user, ssh_key, tuple(ssh_option or ()), remote_python)
         scheme = "tcp" if plain_tcp else "tls"
-        wanted = ssh.Wanted(policy, host, port, scheme, folder)
+        wanted = ssh.Wanted(policy, host, port, scheme, folder, user)
         _start_by_ssh([ssh.Host.read(one.strip()) for one in hosts.split(",")], reach, wanted)
         return
     host = host or "127.0.0.1"
@@ -220,13 +247,13 @@ def make_keys(
     print("Whoever holds host.key can run code on the agents of this cluster.", file=sys.stderr)
 
 
-def show(coordinator: str, keys: str | None, as_json: bool) -> None:
-    """List the agents of a coordinator: roles, CPUs, versions, permissions, clock and round trip."""
+def show(coordinator: str, keys: str | None, bandwidth: bool, as_json: bool) -> None:
+    """List the agents of a coordinator: roles, CPUs, versions, permissions, clocks, and how far they are apart."""
     from velodrome.report import listing  # noqa: PLC0415
     from velodrome.usecases import cluster_load  # noqa: PLC0415 - brings Dask
 
-    agents = cluster_load.listed(coordinator, Path(keys) if keys else None)
-    print(listing.agents_document(agents) if as_json else "\n".join(listing.agents_lines(agents)))
+    found = cluster_load.overview(coordinator, Path(keys) if keys else None, transfers=bandwidth)
+    print(listing.agents_document(found) if as_json else "\n".join(listing.agents_lines(found)))
 
 
 def register(app: typer.Typer) -> None:
@@ -239,10 +266,13 @@ def register(app: typer.Typer) -> None:
         context: typer.Context,
         coordinator: Coordinator = USUAL,
         keys: Keys = None,
+        bandwidth: Annotated[
+            bool, typer.Option("--bandwidth", help="Measure what goes through between agents (seconds each).")
+        ] = False,
         as_json: serving.AsJson = False,
     ) -> None:
         if context.invoked_subcommand is None:
-            show(coordinator, keys, as_json)
+            show(coordinator, keys, bandwidth, as_json)
 
     group.command("start")(start)
     group.command("keys")(make_keys)

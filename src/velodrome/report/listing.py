@@ -186,14 +186,21 @@ def _ago(kept: Kept, now: float) -> str:
     return "today" if days == 0 else f"{plural(days, 'day')} ago"
 
 
-def agents_document(agents: Sequence[Mapping[str, Any]]) -> str:
+def agents_document(found: Mapping[str, Any]) -> str:
     """Return the agents of a coordinator as JSON."""
-    return json.dumps({"agents": list(agents)}, indent=2)
+    return json.dumps(found, indent=2)
 
 
-def agents_lines(agents: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return a line for each agent: what it is, what it may load, and how its clock stands to the one here."""
-    rows = [("agent", "roles", "CPUs", "version", "transport", "may load", "clock ms", "round trip ms", "at")]
+POLICY_BY = {"root": "root there", "itself": "itself"}
+
+
+def agents_lines(found: Mapping[str, Any]) -> list[str]:
+    """Return a line for each agent: what it is, what it may load and who decides that, and its clock; then a table of
+    round trips, and of what goes through where that is known, from the agent of the line to that of the column.
+    """
+    agents: Sequence[Mapping[str, Any]] = found["agents"]
+    heads = ("agent", "roles", "CPUs", "version", "transport", "may load", "decided by")
+    rows = [(*heads, "clock ms", "round trip ms", "at")]
     rows += [
         (
             agent["name"],
@@ -202,10 +209,41 @@ def agents_lines(agents: Sequence[Mapping[str, Any]]) -> list[str]:
             agent["version"],
             agent["transport"],
             ", ".join(["loopback", *agent["allow_target"]]),
+            POLICY_BY[agent["policy_by"]],
             f"{agent['offset_ms']:+.3f} ± {agent['uncertainty_ms']:.3f}",
             f"{agent['round_trip_ms']:.3f}",
             agent["address"] + (" (busy)" if agent["busy"] else ""),
         )
         for agent in agents
     ]
-    return aligned(rows) if agents else ["no agents"]
+    if not agents:
+        return ["no agents"]
+    lines = aligned(rows)
+    pairs = {(one["origin"], one["target"]): one for one in found["between"]}
+    for what, unit, digits in (("round_trip_ms", "round trip ms", 3), ("mbit_s", "Mbit/s", 0)):
+        if any(one[what] is not None for one in pairs.values()):
+            lines += ["", *_between(agents, pairs, what, f"{unit}, from ↓ to →", digits)]
+    lines += [
+        f"{one['origin']} does not reach {one['target']}: {one['error']}"
+        for one in pairs.values()
+        if one["error"]
+    ]
+    if found["left_out"]:
+        lines.append(f"{plural(found['left_out'], 'pair')} not measured: that would take too long")
+    return lines
+
+
+def _between(
+    agents: Sequence[Mapping[str, Any]],
+    pairs: Mapping[tuple[str, str], Mapping[str, Any]],
+    what: str,
+    title: str,
+    digits: int,
+) -> list[str]:
+    names = [one["name"] for one in agents]
+
+    def cell(origin: str, target: str) -> str:
+        value = pairs.get((origin, target), {}).get(what)
+        return "–" if value is None else f"{value:.{digits}f}"
+
+    return aligned([(title, *names), *((one, *(cell(one, other) for other in names)) for one in names)])

@@ -12,7 +12,7 @@ import os
 import pwd
 import stat
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypedDict
@@ -22,6 +22,8 @@ from velodrome.model.errors import AccountError
 SUDO = "SUDO_UID"
 """Environment variable in which sudo says who called it."""
 ROOT = 0
+UNUSED = range(61184, 65520)
+"""User ids of services that have none in the user database (systemd's DynamicUser)."""
 READABLE = 0o022
 """A umask."""
 NOWHERE = "/nonexistent"
@@ -110,6 +112,27 @@ def account_for(named: str, folder: str = "") -> Account | None:
         if uid != ROOT:
             return _known(str(uid))
     return None
+
+
+def unused(*others: int) -> Account:
+    """Return a user that nobody is: without a name, a home or a process, and none of `others`.
+
+    Of the numbers that systemd, too, gives to services for as long as they run. Raises AccountError.
+    """
+    import random  # noqa: PLC0415
+
+    import psutil  # noqa: PLC0415 - for root alone
+
+    taken = {entry.pw_uid for entry in pwd.getpwall()} | set(others)
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            taken |= set(process.uids())
+    if not (free := [uid for uid in UNUSED if uid not in taken]):
+        raise AccountError(
+            str(UNUSED[0]), "every user id up to " + str(UNUSED[-1]) + " is in use", "name another user"
+        )
+    uid = random.choice(free)
+    return Account(str(uid), uid, uid, (), NOWHERE)
 
 
 def as_root_unnamed(named: str, account: Account | None) -> bool:

@@ -6,13 +6,13 @@ document = load(Work(LoadSpec(url="http://127.0.0.1:8000/", rate=500, duration_s
 import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from velodrome.judge.bottleneck import bottleneck, evidence
 from velodrome.model.errors import ClusterAddressError, TooFewCpusError, UsageError
-from velodrome.run.cluster import conducting, coordinator, keys, talking
+from velodrome.run.cluster import conducting, coordinator, keys, mesh, talking
 from velodrome.run.cluster.conducting import OnEvent, Player
 from velodrome.run.engine import LoadSpec
 from velodrome.run.machine.facts import usable_cpus
@@ -135,6 +135,33 @@ def by_agents(agents: str, folder: Path | None = None) -> Iterator[Callable[[Loa
         yield carried
 
 
+def overview(agents: str, folder: Path | None = None, *, transfers: bool = False) -> dict[str, Any]:
+    """Return a `velodrome/agents/1` document: the rows of `listed`, and what lies between agents.
+
+    `transfers`: also how much goes through, which takes some seconds. Raises what `listed` does.
+    """
+    address = talking.Address.read(agents)
+    way = talking.security(address.scheme, folder)
+    return talking.run(_overview(address, way, transfers))
+
+
+async def _overview(address: talking.Address, way: Any, transfers: bool) -> dict[str, Any]:
+    players = await conducting.present(address, way)
+    try:
+        await conducting.align(players)
+        found = await mesh.between(players, transfers)
+        return {
+            "schema": "velodrome/agents/1",
+            "coordinator": str(address),
+            "agents": [_row(player) for player in players],
+            "between": [asdict(one) for one in found.pairs],
+            "left_out": found.left_out,
+        }
+    finally:
+        for player in players:
+            await player.line.close()
+
+
 def listed(agents: str, folder: Path | None = None) -> list[dict[str, Any]]:
     """Return what agents a coordinator has, with their clocks. Raises what `load` does of the way to them."""
     address = talking.Address.read(agents)
@@ -185,8 +212,6 @@ def reached(agents: str, folder: Path | None) -> Iterator[tuple[str, Path | None
 
 def _limit(document: Mapping[str, Any]) -> dict[str, Any]:
     """Return what limited the load, by the busiest agent: one that is at its end spoils the whole."""
-    from dataclasses import asdict  # noqa: PLC0415 - beside its only use
-
     shares = [row["cpu_share"] for row in document["agents"] if row["cpu_share"] is not None]
     generator = document["generator"]
     busiest = max(shares, default=0.0) * document["duration_s"] * generator["threads"]

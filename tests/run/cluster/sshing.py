@@ -49,6 +49,39 @@ def key(folder: Path, name: str) -> str:
 
 
 @contextmanager
+def hosts(many: int) -> Iterator[list[tuple[str, str]]]:
+    """Make network namespaces that are joined by a bridge; yield the name and the address of each."""
+    if os.geteuid() != 0 or shutil.which("ip") is None:
+        pytest.skip("needs root and ip: sudo, and apt-get install iproute2")
+    mark = f"{os.getpid() % 100000}"
+    subnet = f"10.77.{os.getpid() % 250}"
+    bridge = f"vb{mark}"
+    names = [f"velodrome-test-{mark}-{number}" for number in range(many)]
+    try:
+        ip("link", "add", bridge, "type", "bridge")
+        ip("addr", "add", f"{subnet}.1/24", "dev", bridge)
+        ip("link", "set", bridge, "up")
+        for number, name in enumerate(names):
+            end = f"v{mark}-{number}"
+            ip("netns", "add", name)
+            ip("link", "add", end, "type", "veth", "peer", "name", "eth0", "netns", name)
+            ip("link", "set", end, "master", bridge, "up")
+            ip("-n", name, "addr", "add", f"{subnet}.{number + 11}/24", "dev", "eth0")
+            ip("-n", name, "link", "set", "eth0", "up")
+            ip("-n", name, "link", "set", "lo", "up")
+        yield [(name, f"{subnet}.{number + 11}") for number, name in enumerate(names)]
+    finally:
+        for name in names:
+            ip("netns", "del", name, check=False)
+        ip("link", "del", bridge, check=False)
+
+
+def ip(*words: str, check: bool = True) -> None:
+    """Run ip(8)."""
+    subprocess.run(["ip", *words], check=check, capture_output=True)
+
+
+@contextmanager
 def sshd(folder: Path, address: str = "127.0.0.1", within: Sequence[str] = ()) -> Iterator[Sshd]:
     """Serve SSH on an address; `within`: words before the command, such as those that enter a namespace."""
     folder.mkdir(exist_ok=True)

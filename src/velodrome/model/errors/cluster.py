@@ -78,6 +78,18 @@ class AgentLostError(VelodromeError):
         )
 
 
+class AgentStartError(VelodromeError):
+    """Raised where no agent, or no engine of one, can be started on this host."""
+
+    def __init__(
+        self,
+        why: str,
+        cure: str = "Of an agent of root, velodrome and its Python have to lie where every user may read; without root "
+        "it needs nothing of the kind",
+    ) -> None:
+        super().__init__(f"the agent cannot be started: {why.removesuffix('.')}. {cure}".strip())
+
+
 class AgentEndedError(VelodromeError):
     """Raised on the side of an agent, when its coordinator has gone."""
 
@@ -115,12 +127,17 @@ class TooFewCpusError(UsageError):
 
 
 class NoAgentsError(UsageError):
-    """Raised where a coordinator has no agents for a load."""
+    """Raised where a coordinator has no agents with a role."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, role: str = "load", others: Mapping[str, str] | None = None) -> None:
+        there = (
+            ""
+            if not others
+            else f" (there is {', '.join(f'{name} with {roles}' for name, roles in others.items())})"
+        )
         super().__init__(
-            f"the coordinator {address} has no agents that carry loads. Start one on each host: velodrome agent "
-            f"--coordinator {address}"
+            f"the coordinator {address} has no agents with the role {role}{there}. Start one on each host: velodrome "
+            f"agent --coordinator {address} --roles {role}"
         )
 
 

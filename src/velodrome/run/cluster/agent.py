@@ -6,8 +6,8 @@
     take    -> what it measured
     end     -> the load ends early
 
-The agent holds what it may load: a coordinator cannot widen it by what is sent here. This protects from mistakes; who
-can connect to a worker of Dask can run any code on it.
+A coordinator cannot widen by what is sent here what the agent may load. Who can connect to a worker of Dask can run any
+code on it; what holds even then is in `holding.py`.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from importlib import metadata
@@ -26,14 +26,16 @@ from typing import Any
 
 import psutil
 
-from velodrome.model.errors import AgentEndedError, UsageError, VelodromeError
+from velodrome.model.errors import AgentEndedError, AgentLostError, VelodromeError
 from velodrome.run import engine
 from velodrome.run.cluster import blocks, talking
 from velodrome.run.cluster.clocks import Clock
+from velodrome.run.cluster.holding import ROLES, Engine, Engines, Own, Policy
 from velodrome.run.machine.facts import usable_cpus
-from velodrome.run.supervision import python, scratch
+from velodrome.run.supervision import scratch
 
-MODULE = "velodrome.run.drivers.engine_process"
+__all__ = ["ROLES", "VERSION", "Agent", "Policy", "serve"]
+
 VERSION = metadata.version("velodrome")
 SILENT_S = 2.4
 """Without a poll for so long, the load has lost whoever conducts it. With a look and a tick of the engine, the last
@@ -43,37 +45,6 @@ KEPT_S = 30.0
 """For what was measured to be taken: of a thousand agents it is taken in turn, and a network may be cut meanwhile."""
 READY_S = 60.0
 """For the engine to be ready: it may have to look a name up, and to open 100,000 connections."""
-ROLES = ("load", "server", "third-party")
-"""What an agent may be for. Only loads are given to agents so far."""
-
-
-@dataclass(frozen=True)
-class Policy:
-    """What an agent is, and what it may do; said where it is started, and nowhere else."""
-
-    name: str = ""
-    """Empty: its host and its process."""
-    roles: tuple[str, ...] = ("load",)
-    cpus: tuple[int, ...] = ()
-    """For its engine; empty: all this process may use."""
-    allow_target: tuple[str, ...] = ()
-    """Hosts it may load although they are not its own loopback."""
-
-    def checked(self) -> None:
-        """Raise UsageError for CPUs that this process may not use."""
-        if strange := sorted(set(self.cpus) - set(usable_cpus())):
-            raise UsageError(
-                f"--cpus: there is no CPU {strange[0]} on {socket.gethostname()} that this process may use; there are "
-                + ", ".join(map(str, usable_cpus()))
-            )
-
-    @classmethod
-    def read(cls, fields: Mapping[str, Any]) -> "Policy":
-        """Read what `asdict` makes of one, from JSON; what is not said is usual."""
-        read: dict[str, Any] = {
-            name: tuple(one) if isinstance(one, list) else one for name, one in fields.items()
-        }
-        return cls(**read)
 
 
 @dataclass
@@ -82,7 +53,7 @@ class Part:
 
     number: str
     """Of the load, made by whoever conducts it."""
-    child: python.Child
+    child: Engine
     threads: int
     cpus: tuple[int, ...]
     polled: float
@@ -105,8 +76,18 @@ class Part:
 class Agent(talking.Worker):
     """See the module. `clock` is what it takes for the time."""
 
-    def __init__(self, address: str, policy: Policy, *, clock: Clock | None = None, **how: Any) -> None:
+    def __init__(
+        self,
+        address: str,
+        policy: Policy,
+        engines: Engines | None = None,
+        *,
+        clock: Clock | None = None,
+        **how: Any,
+    ) -> None:
         self.policy = policy
+        self.engines: Engines = engines or Own(policy)
+        self.starting = False
         self.time = clock or Clock()
         self.part: Part | None = None
         self.races = blocks.Races(self._carries)
@@ -124,6 +105,8 @@ class Agent(talking.Worker):
         self.handlers |= {
             "velodrome_facts": self.facts,
             "velodrome_clock": self.clock,
+            "velodrome_measure": self.measure,
+            "velodrome_sink": self.sink,
             "velodrome_prepare": self.prepare,
             "velodrome_begin": self.begin,
             "velodrome_poll": self.poll,
@@ -147,6 +130,7 @@ class Agent(talking.Worker):
                 "user": psutil.Process().username(),
                 **asdict(self.policy),
                 "cpus": list(self.policy.cpus or usable_cpus()),
+                "policy_by": self.engines.by,
                 "busy": self._carries() or self.races.busy,
             }
         )
@@ -155,26 +139,37 @@ class Agent(talking.Worker):
         """Return the time of its monotonic clock, nanoseconds."""
         return self.time.now()
 
+    async def measure(self, address: str, transfers: bool) -> str:
+        """Measure the way to another agent, see `mesh.py`, and return that as JSON."""
+        from velodrome.run.cluster import mesh  # noqa: PLC0415 - for lists of agents alone
+
+        try:
+            return json.dumps(await mesh.measure(address, self.security, transfers))
+        except AgentLostError as error:
+            return json.dumps({"error": error.why})
+
+    async def sink(self, data: bytes) -> int:
+        """Take bytes; return how many."""
+        return len(data)
+
     async def prepare(self, load: str, spec: str, body: bytes, expected: bytes | None) -> str:
         """Have an engine get ready for a part; return once it is, as JSON."""
         if self._carries() or self.races.busy:
             return _refused("UsageError", "it carries another load, or runs a part of a race")
-        fields = json.loads(spec)
-        asked = set(fields.get("allow_target") or ())
-        fields["allow_target"] = sorted(asked & set(self.policy.allow_target))
+        fields, loop = json.loads(spec), asyncio.get_running_loop()
+        cpus = self.policy.cpus or usable_cpus()
+        stolen = _stolen(cpus)
+        self.starting = True
         try:
-            child = python.start_own(MODULE, cpus=self.policy.cpus)
+            child = await loop.run_in_executor(None, self.engines.start, fields, bytes(body), expected)
         except VelodromeError as error:
             return _refused(type(error).__name__, str(error))
-        cpus = self.policy.cpus or usable_cpus()
+        finally:
+            self.starting = False
         part = self.part = Part(load, child, fields.get("threads", 1), cpus, time.monotonic())
-        part.stolen = _stolen(cpus)
-        head = json.dumps(fields).encode()
-        sizes = f"{len(head)} {len(body)} {-1 if expected is None else len(expected)}\n"
-        loop = asyncio.get_running_loop()
+        part.stolen = stolen
         threading.Thread(target=_listen, args=(part, loop), daemon=True).start()
         self._watching = asyncio.ensure_future(self._watch(part))
-        await loop.run_in_executor(None, child.send, sizes.encode() + head + bytes(body) + (expected or b""))
         waits = [asyncio.ensure_future(one.wait()) for one in (part.ready, part.done)]
         await asyncio.wait(waits, timeout=READY_S, return_when=asyncio.FIRST_COMPLETED)
         for one in waits:
@@ -227,8 +222,8 @@ class Agent(talking.Worker):
         return True
 
     def _carries(self) -> bool:
-        """Whether a part of a load is in progress here."""
-        return self.part is not None and not self.part.done.is_set()
+        """Whether a part of a load is in progress here, or is about to be."""
+        return self.starting or (self.part is not None and not self.part.done.is_set())
 
     def _of(self, load: str) -> Part | None:
         return self.part if self.part is not None and self.part.number == load else None
@@ -298,7 +293,7 @@ def _event(part: Part, event: dict[str, Any], set_: Any) -> None:
             part.phase = event["phase"]
 
 
-def _lines(child: python.Child) -> Any:
+def _lines(child: Engine) -> Any:
     rest = b""
     while chunk := child.output.read(1 << 16):
         *whole, rest = (rest + chunk).split(b"\n")
@@ -344,6 +339,7 @@ async def serve(
     policy: Policy,
     way: Any,
     *,
+    engines: Engines | None = None,
     host: str | None = None,
     port: int = 0,
     on_ready: Any = None,
@@ -357,6 +353,7 @@ async def serve(
     agent = Agent(
         str(reached),
         policy,
+        engines,
         clock=clock,
         host=host,
         port=port,

@@ -30,6 +30,8 @@ from velodrome.run.supervision import own_process
 OnEvent = Callable[[Mapping[str, Any]], bool]
 Document = dict[str, Any]
 
+ROLE = "load"
+"""Of the agents that carry loads."""
 READINGS, FEWEST_READINGS = 20, 4
 """Of each clock, before and after a load; and of many clocks."""
 MOST_READINGS = 4000
@@ -155,18 +157,20 @@ async def load(
     CoordinatorError.
     """
     own_process.raise_limit("RLIMIT_NOFILE", talking.FILES)
-    players = [one for one in await present(address, way) if "load" in one.facts["roles"]]
+    every = await present(address, way)
+    players = [one for one in every if ROLE in one.facts["roles"]]
     try:
-        _agree(players, spec, str(address))
+        if not players:
+            others = {one.name: ",".join(one.facts["roles"]) for one in every}
+            raise NoAgentsError(str(address), ROLE, others)
+        _agree(players, spec)
         return await _Load(spec, players, on_event).carry()
     finally:
-        await asyncio.gather(*(player.line.close() for player in players))
+        await asyncio.gather(*(player.line.close() for player in every))
 
 
-def _agree(players: Sequence[Player], spec: LoadSpec, address: str) -> None:
-    """See that agents make one load. Raises NoAgentsError, AgentsDifferError, AgentRefusedError, UsageError."""
-    if not players:
-        raise NoAgentsError(address)
+def _agree(players: Sequence[Player], spec: LoadSpec) -> None:
+    """See that agents make one load. Raises AgentsDifferError, AgentRefusedError, UsageError."""
     first = players[0]
     for what in ("version", "engine", "transport"):
         for player in players[1:]:
@@ -180,6 +184,11 @@ def _agree(players: Sequence[Player], spec: LoadSpec, address: str) -> None:
     if (first.facts["version"], first.facts["engine"]) != (VERSION, engine.VERSION):
         raise AgentsDifferError("version", {"this command": VERSION, first.name: first.facts["version"]})
     for player in players:
+        if spec.threads > (cpus := len(player.facts["cpus"])):
+            raise AgentRefusedError(
+                player.name,
+                f"it has {cpus} CPUs for {spec.threads} threads; give -t {cpus} at most, or more with --cpus",
+            )
         if player.facts["busy"]:
             raise AgentRefusedError(player.name, "it carries another load; wait until that has ended")
         for host in spec.allow_target:

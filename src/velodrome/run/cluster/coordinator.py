@@ -14,15 +14,17 @@ import asyncio
 import json
 import os
 import select
+import signal
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from velodrome.model.errors import CoordinatorError, PlainTcpError
-from velodrome.run.cluster import keys
+from velodrome.model.errors import CoordinatorError
+from velodrome.run import account
+from velodrome.run.cluster import holding, keys
 from velodrome.run.machine.facts import usable_cpus
 from velodrome.run.supervision import own_process, python, scratch
 
@@ -131,19 +133,13 @@ async def schedule(
         await scheduler.close()
 
 
-def refuse_plain(address: str, *, plain: bool) -> None:
-    """Raise PlainTcpError for a way without TLS that others than this machine could use, and that nobody accepts."""
-    from velodrome.run.cluster import talking  # noqa: PLC0415 - brings Dask
-
-    read = talking.Address.read(address)
-    if read.scheme == "tcp" and not talking.is_loopback(read.host) and not plain:
-        raise PlainTcpError(str(read))
-
-
 def main() -> int:
     """Be what the command line says until standard input ends."""
     try:
         what, how = _said(own_process.pinned())
+        if what == "agent" and how.get("beats") and os.geteuid() == 0:
+            _held(how)
+            return 0
         asyncio.run(_served(what, how))
     except Exception as error:
         print(f"error {own_process.in_words(error)}".replace("\n", " "), flush=True)
@@ -163,34 +159,62 @@ def _said(words: list[str]) -> tuple[str, dict[str, Any]]:
     return what, how
 
 
-async def _served(what: str, how: dict[str, Any]) -> None:
-    from velodrome.run.cluster import agent, talking  # noqa: PLC0415 - in the child only
+def _held(how: Mapping[str, Any]) -> None:
+    """Be the root of an agent until standard input ends."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    _watch_input(how, lambda: os.kill(os.getpid(), signal.SIGINT))
+    with suppress(KeyboardInterrupt):
+        holding.hold(
+            {name: how.get(name) for name in ("address", "key_files", "host", "port")},
+            holding.Policy.read(how["policy"]),
+            how.get("account") or "",
+            _say,
+        )
 
-    folder = Path(how["keys"]) if how.get("keys") else None
-    if sent := how.get("key_files"):
-        folder = keys.written(scratch.made("keys"), sent).folder
-    ended, loop = asyncio.Event(), asyncio.get_running_loop()
+
+def _watch_input(how: Mapping[str, Any], end: Callable[[], object]) -> None:
+    """Call `end` when whoever started this has gone, and end the process where that takes long."""
     silence_s = SILENCE_S if how.get("beats") else None
 
     def watch() -> None:
         while select.select([0], [], [], silence_s)[0] and os.read(0, 4096):
             pass
-        loop.call_soon_threadsafe(ended.set)
+        end()
         threading.Event().wait(3.0)
         os._exit(3)
 
     threading.Thread(target=watch, daemon=True).start()
+
+
+async def _served(what: str, how: dict[str, Any]) -> None:
+    from velodrome.run.cluster import agent, talking  # noqa: PLC0415 - in the child only
+
+    ended, loop = asyncio.Event(), asyncio.get_running_loop()
+    _watch_input(how, lambda: loop.call_soon_threadsafe(ended.set))
+    folder = Path(how["keys"]) if how.get("keys") else None
+    sent = how.get("key_files") or {}
+    if what == "scheduler" and os.geteuid() == 0:
+        # Code can be run on a scheduler, too.
+        if folder is not None:
+            sent = keys.contents(keys.Keys(folder))
+        own_process.become(account.unused().identity)
+    elif what == "worker":
+        own_process.give_up_root(keep=0)
+    if sent:
+        folder = keys.written(scratch.made("keys"), sent).folder
     if what == "scheduler":
         await schedule(how["host"], how["port"], how["scheme"], folder, on_ready=_say, ended=ended)
         return
-    policy = agent.Policy.read(how["policy"])
     address = talking.Address.read(how["address"])
     serving = asyncio.ensure_future(
         agent.serve(
             str(address),
-            policy,
+            agent.Policy.read(how["policy"]),
             talking.security(address.scheme, folder),
-            on_ready=lambda one: _say(one.address),
+            engines=holding.Held(how["holder"]) if what == "worker" else None,
+            host=how.get("host") or None,
+            port=how.get("port") or 0,
+            on_ready=lambda one: _say(f"{one.name} {one.address}"),
         )
     )
     waiting = asyncio.ensure_future(ended.wait())

@@ -77,23 +77,46 @@ def found(folder: Path | None = None) -> Keys:
     for file in (keys.authority, keys.certificate, keys.key):
         if not os.access(file, os.R_OK):
             raise ClusterKeysError(str(file), "it is missing, or not yours to read")
-    now = datetime.datetime.now(datetime.UTC)
-    for file in (keys.authority, keys.certificate):
-        until = _expiry(file)
-        if until < now:
-            raise ClusterKeysError(str(file), f"it expired on {until:%Y-%m-%d}")
+    _check(keys)
     return keys
 
 
-def _expiry(file: Path) -> datetime.datetime:
+def _check(keys: Keys) -> None:
+    """Raise ClusterKeysError for certificates that no other side would accept."""
     try:
         from cryptography import x509  # noqa: PLC0415 - comes with velodrome[cluster]
+        from cryptography.exceptions import InvalidSignature  # noqa: PLC0415
+        from cryptography.hazmat.primitives import serialization  # noqa: PLC0415
     except ImportError as error:
         raise ClusterMissingError(str(error)) from error
+    now = datetime.datetime.now(datetime.UTC)
+    read = []
+    for file in (keys.authority, keys.certificate):
+        try:
+            found = x509.load_pem_x509_certificate(file.read_bytes())
+        except (ValueError, OSError) as error:
+            raise ClusterKeysError(str(file), f"it is no certificate ({error})") from error
+        if found.not_valid_after_utc < now:
+            raise ClusterKeysError(str(file), f"it expired on {found.not_valid_after_utc:%Y-%m-%d}")
+        if found.not_valid_before_utc > now:
+            begin = f"{found.not_valid_before_utc:%Y-%m-%d %H:%M} UTC"
+            raise ClusterKeysError(
+                str(file), f"it is valid from {begin} on, and the clock here says {now:%Y-%m-%d %H:%M}"
+            )
+        read.append(found)
+    authority, certificate = read
     try:
-        return x509.load_pem_x509_certificate(file.read_bytes()).not_valid_after_utc
-    except (ValueError, OSError) as error:
-        raise ClusterKeysError(str(file), f"it is no certificate ({error})") from error
+        certificate.verify_directly_issued_by(authority)
+    except (ValueError, TypeError, InvalidSignature) as error:
+        raise ClusterKeysError(
+            str(keys.certificate), f"it is not of the authority {keys.authority}"
+        ) from error
+    try:
+        key = serialization.load_pem_private_key(keys.key.read_bytes(), None)
+    except (ValueError, TypeError, OSError) as error:
+        raise ClusterKeysError(str(keys.key), f"it is no private key ({error})") from error
+    if key.public_key() != certificate.public_key():
+        raise ClusterKeysError(str(keys.key), f"it is not the key of {keys.certificate}")
 
 
 def make(folder: Path | None = None, days: int = DAYS) -> Keys:

@@ -26,7 +26,7 @@ from urllib.parse import urlsplit
 from velodrome.model import secrets
 from velodrome.model.errors import ClusterMissingError, CoordinatorError, SshError, UsageError
 from velodrome.run.cluster import coordinator, keys, talking
-from velodrome.run.cluster.agent import Policy
+from velodrome.run.cluster.holding import Policy
 from velodrome.run.supervision import python, scratch
 
 try:

@@ -4,24 +4,21 @@ Dask carries the bytes. What is sent are numbers, text and bytes, so that nothin
 """
 
 import asyncio
-import ipaddress
 import logging
 import socket
 from collections.abc import Collection, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
 
 from velodrome.model.errors import (
     AgentLostError,
-    ClusterAddressError,
     ClusterMissingError,
     CoordinatorError,
 )
 from velodrome.run.cluster import keys
+from velodrome.run.cluster.address import PORT, Address, is_loopback
 
 try:
     import dask
@@ -32,6 +29,7 @@ except ImportError as error:
     raise ClusterMissingError(str(error)) from error
 
 __all__ = [
+    "PORT",
     "Address",
     "Line",
     "Scheduler",
@@ -62,49 +60,12 @@ Result = TypeVar("Result")
 
 FILES = 1 << 20
 """Descriptors that a coordinator or a command would like to have: some for each agent, and 1,024 are usual."""
-PORT = 8786
-"""Dask's own."""
 ANSWER_S = 5.0
 """For a coordinator or an agent to be reached and to say something short."""
 CONNECT_S = 4.0
 """Less, so that what is said of it is why: Dask tries until then."""
 KIND = "velodrome-agent"
 """The resource by which agents are known among workers of Dask."""
-
-
-@dataclass(frozen=True)
-class Address:
-    """Where a coordinator listens."""
-
-    scheme: str
-    host: str
-    port: int
-
-    @classmethod
-    def read(cls, text: str) -> "Address":
-        """Read `tls://host:8786`, `tcp://…` or `host:port`, which means TLS but on loopback.
-
-        Raises ClusterAddressError.
-        """
-        parts = urlsplit(text if "://" in text else f"//{text}")
-        try:
-            host, port = parts.hostname or "", parts.port or PORT
-        except ValueError as error:
-            raise ClusterAddressError(text) from error
-        if not host or parts.scheme not in ("", "tls", "tcp") or parts.path not in ("", "/"):
-            raise ClusterAddressError(text)
-        return cls(parts.scheme or ("tcp" if is_loopback(host) else "tls"), host, port)
-
-    def __str__(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{self.scheme}://{host}:{self.port}"
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach what listens there."""
-    with suppress(ValueError):
-        return ipaddress.ip_address(host).is_loopback
-    return host == "localhost"
 
 
 def own_address(towards: Address) -> str:

@@ -17,6 +17,8 @@ RAISED = {"RLIMIT_NOFILE": 1 << 20, "RLIMIT_MEMLOCK": 64 << 20}
 """Descriptors, one a connection; and memory that cannot be swapped out, as which io_uring's rings count before Linux
 5.12."""
 PR_SET_KEEPCAPS = 8
+PR_SET_NO_NEW_PRIVS = 38
+"""Programs whose file belongs to root no longer become root."""
 CAPABILITY_VERSION = 0x20080522
 """_LINUX_CAPABILITY_VERSION_3 of linux/capability.h: two words of 32 bits for each set."""
 SYS_NICE = 1 << 23
@@ -29,19 +31,23 @@ def pinned() -> list[str]:
     return sys.argv[5:]
 
 
-def give_up_root() -> None:
+def give_up_root(keep: int = SYS_NICE) -> None:
     """Become the user of its command line for good; without one, go on as whoever started this process.
 
-    Raises OSError where it may not.
+    `keep`: capabilities that stay. Raises OSError where it may not.
     """
-    if not (identity := _value("--user")):
-        return
+    if identity := _value("--user"):
+        become(identity, keep)
+
+
+def become(identity: str, keep: int = 0) -> None:
+    """Become a user (`Account.identity`) for good, and keep these capabilities alone. Raises OSError."""
     for name, wanted in RAISED.items():
         raise_limit(name, wanted)
     uid, gid, *groups = map(int, identity.split(":"))
     os.setgroups(groups)
     os.setgid(gid)
-    _set_user(uid, keep=SYS_NICE)
+    _set_user(uid, keep)
 
 
 def _set_user(uid: int, keep: int) -> None:
@@ -58,6 +64,8 @@ def _set_user(uid: int, keep: int) -> None:
     system.capget(header, sets)
     kept = sets[1] & keep
     system.prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0)
+    if not keep:
+        system.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     os.setuid(uid)
     if system.capset(header, (ctypes.c_uint32 * 6)(kept, kept)) != 0:
         raise OSError(ctypes.get_errno(), "capset")

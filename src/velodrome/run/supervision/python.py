@@ -223,8 +223,16 @@ class Child:
         self.errors.close()
 
 
-def start_own(module: str, *arguments: str, cpus: Sequence[int] = (), pass_fds: Sequence[int] = ()) -> Child:
+def start_own(
+    module: str,
+    *arguments: str,
+    cpus: Sequence[int] = (),
+    pass_fds: Sequence[int] = (),
+    variables: Mapping[str, str] | None = None,
+) -> Child:
     """Start a module of velodrome's with `--cpus … --user … arguments`, return it at once; it inherits `pass_fds`.
+
+    Its environment is ours without secrets, or else `variables`.
 
     It pins itself, and becomes whom foreign code runs as once it has imported what it needs: see `own_process`.
     It gets a session of its own, so that Ctrl-C reaches velodrome alone, which then ends it in order. Raises
@@ -238,7 +246,7 @@ def start_own(module: str, *arguments: str, cpus: Sequence[int] = (), pass_fds: 
         try:
             process = subprocess.Popen(
                 begun.argv,
-                env=secrets.environment(begun.env),
+                env=secrets.environment(begun.env if variables is None else variables),
                 cwd=begun.cwd,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,

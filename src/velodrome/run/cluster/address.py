@@ -1,0 +1,53 @@
+"""Where a coordinator listens, without what needs Dask."""
+
+import ipaddress
+from contextlib import suppress
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from velodrome.model.errors import ClusterAddressError, PlainTcpError
+
+PORT = 8786
+"""Dask's own."""
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where a coordinator listens."""
+
+    scheme: str
+    host: str
+    port: int
+
+    @classmethod
+    def read(cls, text: str) -> "Address":
+        """Read `tls://host:8786`, `tcp://…` or `host:port`, which means TLS but on loopback.
+
+        Raises ClusterAddressError.
+        """
+        parts = urlsplit(text if "://" in text else f"//{text}")
+        try:
+            host, port = parts.hostname or "", parts.port or PORT
+        except ValueError as error:
+            raise ClusterAddressError(text) from error
+        if not host or parts.scheme not in ("", "tls", "tcp") or parts.path not in ("", "/"):
+            raise ClusterAddressError(text)
+        return cls(parts.scheme or ("tcp" if is_loopback(host) else "tls"), host, port)
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.scheme}://{host}:{self.port}"
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach what listens there."""
+    with suppress(ValueError):
+        return ipaddress.ip_address(host).is_loopback
+    return host == "localhost"
+
+
+def refuse_plain(address: str, *, plain: bool) -> None:
+    """Raise PlainTcpError for a way without TLS that others than this machine could use, and that nobody accepts."""
+    read = Address.read(address)
+    if read.scheme == "tcp" and not is_loopback(read.host) and not plain:
+        raise PlainTcpError(str(read))

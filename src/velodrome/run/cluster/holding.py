@@ -1,0 +1,305 @@
+"""What a host may do for a cluster, held where code that is sent to its agent cannot reach it.
+
+    velodrome agent, as root (hold) --- starts ---> worker of Dask, a user that nobody else is
+                                    --- starts ---> engine, another user
+
+Any code can be run on a worker of Dask. So where there is root, the worker is a process without any, and asks this one
+over a socket for engines: `Held` there, `hold` here. This process reads nothing else, imports no Dask, and decides by
+the policy it was started with. Without root the worker starts its engines itself (`Own`): code that is sent can then
+do what its user can, and the policy protects from mistakes.
+"""
+
+import json
+import os
+import socket
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, suppress
+from dataclasses import asdict, dataclass
+from types import TracebackType
+from typing import IO, Any, Protocol, Self
+
+from velodrome.model.errors import AgentEndedError, AgentStartError, UsageError, VelodromeError
+from velodrome.run import account
+from velodrome.run.account import Account
+from velodrome.run.machine.facts import usable_cpus
+from velodrome.run.supervision import python, scratch
+
+ENGINE = "velodrome.run.drivers.engine_process"
+WORKER = "velodrome.run.cluster.coordinator"
+ROLES = ("load", "server", "third-party")
+"""What an agent may be for. Only loads are given to agents so far."""
+START_S = 30.0
+"""For the worker to have joined: it imports Dask, which takes a second."""
+MOST_HEAD = 1 << 24
+MOST_BODY = 1 << 30
+"""Bytes of a question, so that whoever asks cannot fill the memory of this process."""
+KEPT = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")
+"""Of root's environment, for the worker: the rest may be root's secrets."""
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What an agent is, and what it may do; said where it is started, and nowhere else."""
+
+    name: str = ""
+    """Empty: its host and its process."""
+    roles: tuple[str, ...] = ("load",)
+    cpus: tuple[int, ...] = ()
+    """For its engine; empty: all this process may use."""
+    allow_target: tuple[str, ...] = ()
+    """Hosts it may load although they are not its own loopback."""
+
+    def checked(self) -> None:
+        """Raise UsageError for CPUs that this process may not use."""
+        if strange := sorted(set(self.cpus) - set(usable_cpus())):
+            raise UsageError(
+                f"--cpus: there is no CPU {strange[0]} on {socket.gethostname()} that this process may use; there are "
+                + ", ".join(map(str, usable_cpus()))
+            )
+
+    def permitted(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the fields of a load with no more targets than may be loaded."""
+        wanted = set(fields.get("allow_target") or ())
+        return {**fields, "allow_target": sorted(wanted & set(self.allow_target))}
+
+    @classmethod
+    def read(cls, fields: Mapping[str, Any]) -> "Policy":
+        """Read what `asdict` makes of one, from JSON; what is not said is usual."""
+        read: dict[str, Any] = {
+            name: tuple(one) if isinstance(one, list) else one for name, one in fields.items()
+        }
+        return cls(**read)
+
+
+class Engine(Protocol):
+    """A running engine that has its load; leaving the `with` block ends it."""
+
+    @property
+    def input(self) -> IO[bytes]:
+        """Takes the line that has it begin; its end ends the load."""
+
+    @property
+    def output(self) -> IO[bytes]:
+        """Its events and its document."""
+
+    def send(self, message: bytes) -> None:
+        """Write all of a message."""
+
+    def ending(self) -> str:
+        """Return how it ended, once it closed its output."""
+
+    def last_lines(self) -> tuple[str, ...]:
+        """Return the end of what it wrote to standard error."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
+class Engines(Protocol):
+    """What starts engines for an agent."""
+
+    by: str
+    """Who decides what may be loaded: `root`, or `itself`: the agent."""
+
+    def start(self, fields: Mapping[str, Any], body: bytes, expected: bytes | None) -> Engine:
+        """Start one with a load, as far as that is permitted. Raises VelodromeError."""
+
+
+class Own:
+    """Engines that the agent starts itself."""
+
+    by = "itself"
+
+    def __init__(self, policy: Policy) -> None:
+        self.policy = policy
+
+    def start(self, fields: Mapping[str, Any], body: bytes, expected: bytes | None) -> python.Child:
+        """See Engines."""
+        child = python.start_own(ENGINE, cpus=self.policy.cpus)
+        head = json.dumps(self.policy.permitted(fields)).encode()
+        sizes = f"{len(head)} {len(body)} {-1 if expected is None else len(expected)}\n"
+        child.send(sizes.encode() + head + body + (expected or b""))
+        return child
+
+
+class Held:
+    """Engines that another process starts, which has root; the end of it that the agent has."""
+
+    by = "root"
+
+    def __init__(self, descriptor: int) -> None:
+        self._way = socket.socket(fileno=descriptor)
+        self._guard = threading.Lock()
+
+    def start(self, fields: Mapping[str, Any], body: bytes, expected: bytes | None) -> "HeldEngine":
+        """See Engines."""
+        sizes = {"body": len(body), "expected": -1 if expected is None else len(expected)}
+        head = json.dumps({"do": "start", "fields": fields, **sizes}).encode()
+        said, descriptors = self._ask(head + b"\n" + body + (expected or b""))
+        if "error" in said:
+            raise AgentStartError(said["error"])
+        return HeldEngine(self, *descriptors)
+
+    def end(self) -> dict[str, Any]:
+        """Have the engine end; return how it did."""
+        return self._ask(b'{"do": "end"}\n')[0]
+
+    def _ask(self, question: bytes) -> tuple[dict[str, Any], list[int]]:
+        said, descriptors = b"", []
+        with self._guard:
+            try:
+                self._way.sendall(question)
+                while not said.endswith(b"\n"):
+                    chunk, more, _, _ = socket.recv_fds(self._way, 1 << 16, 2)
+                    if not chunk:
+                        raise EOFError
+                    said += chunk
+                    descriptors += more
+            except (OSError, EOFError) as error:
+                raise AgentStartError(
+                    "the process that holds its policy has ended", "Start it again"
+                ) from error
+        return json.loads(said), descriptors
+
+
+class HeldEngine:
+    """An engine of another process, by its pipes."""
+
+    def __init__(self, held: Held, to_it: int, from_it: int) -> None:
+        self._held = held
+        self.input: IO[bytes] = open(to_it, "wb", buffering=0)  # noqa: SIM115 - closed at the end
+        self.output: IO[bytes] = open(from_it, "rb", buffering=0)  # noqa: SIM115
+        self._ended: dict[str, Any] | None = None
+
+    def send(self, message: bytes) -> None:
+        """See Engine."""
+        with suppress(BrokenPipeError):
+            self.input.write(message)
+
+    def ending(self) -> str:
+        """See Engine."""
+        return str(self._end()["ending"])
+
+    def last_lines(self) -> tuple[str, ...]:
+        """See Engine."""
+        return tuple(self._end()["last_lines"])
+
+    def _end(self) -> dict[str, Any]:
+        if self._ended is None:
+            with suppress(OSError):
+                self.input.close()
+            self._ended = self._held.end()
+        return self._ended
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with suppress(OSError, VelodromeError):
+            self._end()
+        self.output.close()
+
+
+def hold(how: Mapping[str, Any], policy: Policy, user: str, on_ready: Callable[[str], None]) -> None:
+    """Start the worker of an agent without root, and engines for it, until the worker ends. Root only.
+
+    `how` is what the worker is to do (`coordinator.py`), with the contents of the cluster's keys; engines run as
+    `user`, else as who called sudo, else as a user that nobody else is. Raises AccountError, AgentStartError,
+    AgentEndedError.
+    """
+    worker = account.unused()
+    of_engines = account.account_for(user) or account.unused(worker.uid)
+    ours, theirs = socket.socketpair()
+    with ExitStack() as stack:
+        stack.callback(ours.close)
+        folder = stack.enter_context(scratch.held("worker"))
+        try:
+            os.chown(folder, worker.uid, worker.gid)
+        except PermissionError as error:  # in a container, root may have no rights
+            raise AgentStartError(
+                f"root may not act for other users here ({error.strerror})", "Start it as an ordinary user"
+            ) from error
+        os.chmod(folder.parent, 0o711)  # noqa: S103 - to pass through; the names in it are random
+        variables = {name: os.environ[name] for name in KEPT if name in os.environ}
+        variables |= {**worker.variables, "TMPDIR": str(folder)}
+        with account.acting_as(worker):
+            child = python.start_own(WORKER, "-", pass_fds=[theirs.fileno()], variables=variables)
+        stack.enter_context(child)
+        descriptor = theirs.fileno()
+        child.send(
+            json.dumps(["worker", {**how, "policy": asdict(policy), "holder": descriptor}]).encode() + b"\n"
+        )
+        theirs.close()
+        try:
+            line = child.answer(START_S).decode(errors="replace").strip()
+        except (TimeoutError, EOFError) as error:
+            raise AgentStartError(f"{error} {' '.join(child.last_lines())}".strip()) from error
+        if line.startswith("error "):
+            raise AgentStartError(line.removeprefix("error "), "")
+        on_ready(line)
+        _Asked(ours, policy, of_engines).serve()
+        last = child.output.read().decode(errors="replace").strip()
+        raise (
+            AgentEndedError(how["address"])
+            if last
+            else AgentStartError(f"its worker ended ({child.ending()})")
+        )
+
+
+class _Asked:
+    """The side that decides."""
+
+    def __init__(self, way: socket.socket, policy: Policy, user: Account) -> None:
+        self.way, self.policy, self.user = way, policy, user
+        self.engine: python.Child | None = None
+
+    def serve(self) -> None:
+        """Answer the worker until it ends, or asks what it should not; then end its engine."""
+        try:
+            with self.way.makefile("rb") as questions, suppress(OSError, ValueError, KeyError, TypeError):
+                while head := questions.readline(MOST_HEAD):
+                    self._answer(json.loads(head), questions)
+        finally:
+            self._end()
+
+    def _answer(self, question: Mapping[str, Any], rest: IO[bytes]) -> None:
+        if question["do"] == "end":
+            self.way.sendall(json.dumps(self._end()).encode() + b"\n")
+            return
+        body = _exactly(rest, question["body"])
+        expected = None if question["expected"] < 0 else _exactly(rest, question["expected"])
+        self._end()  # an agent carries one part at a time, whatever it says
+        try:
+            with account.acting_as(self.user):
+                self.engine = Own(self.policy).start(question["fields"], body, expected)
+        except VelodromeError as error:
+            self.way.sendall(json.dumps({"error": str(error)}).encode() + b"\n")
+            return
+        pipes = [self.engine.input.fileno(), self.engine.output.fileno()]
+        socket.send_fds(self.way, [b"{}\n"], pipes)
+        # The load ends when the worker closes its end, so there must be no other.
+        self.engine.input.close()
+        self.engine.output.close()
+
+    def _end(self) -> dict[str, Any]:
+        if self.engine is None:
+            return {"ending": "it was not started", "last_lines": []}
+        engine, self.engine = self.engine, None
+        with engine:
+            engine.end()
+            return {"ending": engine.ending(), "last_lines": engine.last_lines()}
+
+
+def _exactly(rest: IO[bytes], size: int) -> bytes:
+    if not 0 <= size <= MOST_BODY:
+        raise ValueError(f"a body of {size} bytes")
+    found = rest.read(size)
+    if len(found) < size:
+        raise ValueError("the question ended early")
+    return found

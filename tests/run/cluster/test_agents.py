@@ -1,0 +1,262 @@
+"""What agents are and may: listed with what lies between them, and held to it against code that is sent to them."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import cloudpickle
+import jsonschema
+import psutil
+import pytest
+from distributed import Client
+from tests.run.cluster.counting import counting
+
+from velodrome.model.errors import AgentRefusedError, ClusterKeysError, NoAgentsError, UsageError
+from velodrome.report import listing
+from velodrome.run import account
+from velodrome.run.cluster import coordinator, holding, keys
+from velodrome.run.cluster.holding import Policy
+from velodrome.run.engine import LoadSpec
+from velodrome.usecases import cluster_load
+from velodrome.usecases.load import Work
+
+HOST = "127.0.0.1"
+ELSEWHERE = "192.0.2.1"
+SCHEMA = Path(__file__).parents[3] / "docs/agents.schema.json"
+NEEDS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: run the tests with sudo")
+
+
+def go_on(_event: object) -> bool:
+    return True
+
+
+@contextmanager
+def agent(address: str, *options: str, uid: int | None = None) -> Iterator["subprocess.Popen[str]"]:
+    """Start an agent as its user does, who is root where these tests are, or another."""
+    words = [sys.executable, "-m", "velodrome", "agent", "--coordinator", address, *options]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, user=uid)
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline(), process.communicate()[1]
+        yield process
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=30)
+
+
+def test_agents_are_listed_with_what_lies_between_them() -> None:
+    with coordinator.coordinating(HOST, 0, 2) as address:
+        found = cluster_load.overview(address, transfers=True)
+    jsonschema.validate(json.loads(listing.agents_document(found)), json.loads(SCHEMA.read_text()))
+    pairs = {(one["origin"], one["target"]): one for one in found["between"]}
+    assert set(pairs) == {("local-0", "local-1"), ("local-1", "local-0")}
+    for pair in pairs.values():
+        assert pair["error"] == ""
+        assert 0 < pair["round_trip_ms"] < 1000
+        assert pair["mbit_s"] > 1
+    assert found["left_out"] == 0
+    text = "\n".join(listing.agents_lines(found))
+    assert all(f"{pair['round_trip_ms']:.3f}" in text for pair in pairs.values())
+
+
+def test_a_load_takes_agents_with_that_role_alone() -> None:
+    with (
+        counting() as counted,
+        coordinator.coordinating(HOST, 0, 1, policy={"roles": ["server", "third-party"]}) as address,
+    ):
+        work = Work(LoadSpec(url=counted.url, requests=4, connections=2), agents=address)
+        with pytest.raises(NoAgentsError, match="local-0 with server,third-party"):
+            cluster_load.load(work, go_on)
+        with agent(address, "--name", "loads", "--roles", "load,server"):
+            document = cluster_load.load(work, go_on)
+    assert [row["name"] for row in document["agents"]] == ["loads"]
+    assert len(counted.paths) == 4
+
+
+def attack(what: str, holder: int, dask_worker: Any = None) -> str:
+    """Return what came of it; runs on the agent, as code that somebody has sent there."""
+    folder = f"/proc/{holder}"
+    try:
+        match what:
+            case "signal":
+                os.kill(holder, signal.SIGTERM)
+            case "priority":
+                os.sched_setaffinity(holder, {0})
+            case "environment":
+                Path(f"{folder}/environ").read_bytes()
+            case "memory":
+                Path(f"{folder}/mem").open("r+b").close()
+            case "files":
+                os.listdir(f"{folder}/fd")
+            case "root":
+                os.setuid(0)
+            case "set-user-id programs":
+                status = Path("/proc/self/status").read_text()
+                return next(line for line in status.splitlines() if line.startswith("NoNewPrivs"))
+            case "policy":
+                from velodrome.run.cluster.holding import Policy as Wider  # noqa: PLC0415 - there
+
+                dask_worker.policy = Wider("wider", allow_target=("192.0.2.1",))
+                return str(dask_worker.policy.allow_target[0])
+            case "engine":
+                fields = json.loads(
+                    LoadSpec(url="http://192.0.2.1/", requests=1, allow_target=("192.0.2.1",)).json()
+                )
+                with dask_worker.engines.start(fields, b"", None) as engine:
+                    return str(engine.output.read().decode() or engine.last_lines())
+        return "done"
+    except OSError as error:
+        return type(error).__name__
+
+
+@NEEDS_ROOT
+def test_code_that_is_sent_to_an_agent_of_root_cannot_widen_what_engines_load() -> None:
+    with (
+        counting() as counted,
+        coordinator.coordinating(HOST, 0, 0) as address,
+        agent(address, "--name", "held") as held,
+    ):
+        row = cluster_load.listed(address)[0]
+        assert row["policy_by"] == "root"
+        worker = psutil.Process(row["pid"])
+        assert worker.uids().real >= account.UNUSED[0]
+        assert psutil.Process(held.pid).uids().real == 0
+        cloudpickle.register_pickle_by_value(sys.modules[__name__])  # the worker does not see the tests
+        with Client(address, set_as_default=False) as client:
+
+            def attacked(what: str) -> str:
+                return str(client.run(attack, what, held.pid)[row["address"]])
+
+            refused = ("signal", "priority", "environment", "memory", "files", "root")
+            assert {what: attacked(what) for what in refused} == dict.fromkeys(refused, "PermissionError")
+            scheduler = client.run_on_scheduler(os.getuid)
+            assert scheduler >= account.UNUSED[0], "code can be run there, too"
+            assert attacked("set-user-id programs").split()[1] == "1"
+            said = attacked("engine")
+            assert said.startswith("error PermissionError"), said
+            assert ELSEWHERE in said
+            assert attacked("policy") == ELSEWHERE
+        wanted = LoadSpec(url=f"http://{ELSEWHERE}/", requests=1, connections=1, allow_target=(ELSEWHERE,))
+        with pytest.raises(AgentRefusedError, match=ELSEWHERE):  # by the engine: the agent itself says it may
+            cluster_load.load(Work(wanted, agents=address), go_on)
+        until(lambda: not cluster_load.listed(address)[0]["busy"])
+        allowed = LoadSpec(url=counted.url, requests=10, connections=2)
+        assert cluster_load.load(Work(allowed, agents=address), go_on)["ok"] == 10
+        assert held.poll() is None
+
+
+def test_an_agent_of_an_ordinary_user_decides_for_itself() -> None:
+    uid = None
+    if os.geteuid() == 0:
+        nobody = account.unused()
+        if closed := nobody.closed(os.path.realpath(sys.executable)):
+            pytest.skip(
+                f"needs a Python that every user may run, and {closed} is closed: run the tests without sudo"
+            )
+        uid = nobody.uid
+    with coordinator.coordinating(HOST, 0, 0) as address, agent(address, "--name", "plain", uid=uid):
+        assert [row["policy_by"] for row in cluster_load.listed(address)] == ["itself"]
+        wanted = LoadSpec(url=f"http://{ELSEWHERE}/", requests=1, connections=1, allow_target=(ELSEWHERE,))
+        with pytest.raises(AgentRefusedError, match=ELSEWHERE):
+            cluster_load.load(Work(wanted, agents=address), go_on)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--coordinator", "127.0.0.1:1"], ["127.0.0.1:1", "velodrome cluster start"]),
+        (["--coordinator", "tcp://192.0.2.1"], ["192.0.2.1:8786", "--plain-tcp"]),
+        (["--coordinator", "127.0.0.1", "--roles", "cook"], ["cook", "third-party"]),
+        (["--coordinator", "127.0.0.1", "--cpus", "4000"], ["4000", "--cpus"]),
+        (["--coordinator", "127.0.0.1", "--user", "no-such-user"], ["no-such-user"]),
+        (["--coordinator", "tls://127.0.0.1", "--keys", "/nonexistent"], ["/nonexistent", "cluster keys"]),
+    ],
+)
+def test_what_an_agent_cannot_be_started_with_is_one_sentence(options: list[str], words: list[str]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "velodrome", "agent", *options],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode in (2, 3)
+    assert done.stdout == ""
+    assert all(word in done.stderr for word in words), done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@NEEDS_ROOT
+@pytest.mark.exhaustive
+def test_nothing_of_an_agent_of_root_outlives_any_of_its_processes() -> None:
+    with counting() as counted, coordinator.coordinating(HOST, 0, 0) as address:
+        for victim in ("root", "worker"):
+            before = set(psutil.pids())
+            with agent(address, "--name", victim) as held:
+                worker = cluster_load.listed(address)[0]["pid"]
+                load = [sys.executable, "-m", "velodrome", "load", counted.url, "-R", "50", "-z", "60s"]
+                conductor = subprocess.Popen(
+                    [*load, "--agents", address], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+                )
+                came = len(counted.came)
+                until(lambda came=came: len(counted.came) > came + 20)  # type: ignore[misc]
+                every = psutil.Process(held.pid).children(recursive=True)
+                assert len(every) == 2, "a worker and an engine"
+                os.kill(held.pid if victim == "root" else worker, signal.SIGKILL)
+                conductor.communicate(timeout=60)
+                until(lambda every=every: not any(one.is_running() for one in every))  # type: ignore[misc]
+                held.wait(timeout=30)
+            assert conductor.returncode == 3
+            until(lambda address=address: not still(address))  # type: ignore[misc]
+            assert before
+
+
+def still(address: str) -> bool:
+    """Whether an agent is known still."""
+    try:
+        return bool(cluster_load.listed(address))
+    except Exception:  # it is known, and does not answer
+        return True
+
+
+def test_more_threads_than_cpus_are_refused_before_anything_is_sent() -> None:
+    with counting() as counted, coordinator.coordinating(HOST, 0, 1) as address:
+        many = LoadSpec(url=counted.url, requests=4000, connections=4000, threads=4000)
+        with pytest.raises(AgentRefusedError, match="4000 threads"):
+            cluster_load.load(Work(many, agents=address), go_on)
+    assert counted.paths == []
+
+
+@pytest.mark.unit
+@pytest.mark.parametrize(
+    ("name", "words"), [("host.pem", "authority"), ("host.key", "key of"), ("ca.pem", "authority")]
+)
+def test_certificates_that_do_not_belong_together_are_refused(tmp_path: Path, name: str, words: str) -> None:
+    ours, others = keys.make(tmp_path / "ours"), keys.make(tmp_path / "others")
+    assert keys.found(ours.folder) == ours
+    (ours.folder / name).write_bytes((others.folder / name).read_bytes())
+    with pytest.raises(ClusterKeysError, match=words):
+        keys.found(ours.folder)
+
+
+@pytest.mark.unit
+def test_a_policy_permits_no_more_than_was_said_and_no_cpus_that_are_not_there() -> None:
+    policy = Policy(allow_target=("a", "b"))
+    assert policy.permitted({"allow_target": ["b", "c"]})["allow_target"] == ["b"]
+    assert policy.permitted({})["allow_target"] == []
+    with pytest.raises(UsageError, match="4000"):
+        Policy(cpus=(4000,)).checked()
+    assert holding.Policy.read({"roles": ["load"], "cpus": [1]}) == Policy(cpus=(1,))
+
+
+def until(what: Callable[[], bool]) -> None:
+    """Wait for what has to come; the limit of the test ends it where it does not."""
+    while not what():
+        time.sleep(0.02)
