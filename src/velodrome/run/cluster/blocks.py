@@ -148,6 +148,8 @@ class _Race:
         self.first = 0
         """Number of the first event that is kept."""
         self.polled = time.monotonic()
+        self.errands = 0
+        """That were handed to its process."""
         self.over = False
         self._writing = threading.Lock()
 
@@ -212,13 +214,18 @@ class Races:
         self._watching = asyncio.ensure_future(self._watch(one))
         return ""
 
-    async def errand(self, race: str, said: str) -> bool:
-        """Hand an errand to the process. Returns whether there is such a race."""
+    async def errand(self, race: str, number: int, said: str) -> bool:
+        """Hand errand `number`, from 1, to the process. Returns whether there is such a race.
+
+        One that comes again, because its command did not hear that it had come, is not handed on again.
+        """
         one = self._of(race)
         if one is None or one.over:
             return False
         one.polled = time.monotonic()
-        await self._write(one, said)
+        if number > one.errands:
+            one.errands = number
+            await self._write(one, said)
         return True
 
     async def poll(self, race: str, after: int) -> str:

@@ -55,6 +55,8 @@ NEW_S = 3.0
 END_S = 6.0
 """For a server to be stopped in order."""
 
+SILENT = "it ended the race, as it heard nothing of its command for too long"
+
 Work = TypeVar("Work")
 
 
@@ -124,6 +126,8 @@ class _Host:
     ready: bool = False
     gone: bool = False
     given: deque[str] = field(default_factory=deque)
+    errands: int = 0
+    """That have come there."""
 
     @property
     def agent(self) -> str:
@@ -267,7 +271,9 @@ class Hosts:
     def _take_leave(self, host: _Host, why: str, follower: Follower) -> None:
         host.gone, host.ready = True, False
         self._lost.append(f"{host.agent}: {why}")
-        follower.preparing(f"{host.agent} was lost ({why}); what it had begun is run again by another")
+        follower.preparing(
+            f"{host.agent} is no longer there ({why}); what it had begun is run anew by another"
+        )
 
     def _entry(self, host: _Host, said: Mapping[str, Any], out: Path) -> Entry:
         assert self._study is not None
@@ -328,11 +334,14 @@ class Hosts:
         while not host.gone:
             try:
                 while host.given:
-                    if not await line.call(
-                        "velodrome_race_errand", CALL_S, race=host.race, said=host.given[0]
-                    ):
-                        events.put(("lost", host, "it has ended the race, as its command was silent"))
+                    number = host.errands + 1
+                    there = await line.call(
+                        "velodrome_race_errand", CALL_S, race=host.race, number=number, said=host.given[0]
+                    )
+                    if not there:
+                        events.put(("lost", host, await self._why(host)))
                         return
+                    host.errands = number
                     host.given.popleft()
                 said = json.loads(
                     await line.call("velodrome_race_poll", CALL_S, race=host.race, after=host.after)
@@ -345,13 +354,24 @@ class Hosts:
                 continue
             since = time.monotonic()
             if said is None:
-                events.put(("lost", host, "it has ended the race, as its command was silent"))
+                events.put(("lost", host, SILENT))
                 return
             for event in map(json.loads, said):
                 host.after += 1
                 if self._put(host, event):
                     return
             await asyncio.sleep(POLL_S)
+
+    async def _why(self, host: _Host) -> str:
+        """Return why an agent takes no errand: its process may have said so."""
+        with suppress(AgentLostError):
+            said = await host.player.line.call(
+                "velodrome_race_poll", CALL_S, race=host.race, after=host.after
+            )
+            for event in map(json.loads, json.loads(said) or ()):
+                if event["event"] in ("failed", "over"):
+                    return str(event["why"])
+        return SILENT
 
     def _put(self, host: _Host, event: dict[str, Any]) -> bool:
         """Say what happened to whoever races. Returns whether it is the last of that agent."""
@@ -376,6 +396,8 @@ class Hosts:
                     there = self._hosts.get(player.name)
                     fits = "load" in player.facts["roles"] and not player.facts["busy"]
                     if fits and _same_version(player) and (there is None or there.gone):
+                        if there is not None:
+                            await there.player.line.close()
                         await self._join([player])
                     else:
                         await player.line.close()

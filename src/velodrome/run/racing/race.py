@@ -27,6 +27,7 @@ from velodrome.model.errors import (
     StudyChangedError,
 )
 from velodrome.model.measurement import Failed, FailureKind, Measurement
+from velodrome.model.noise import SHIPPED
 from velodrome.model.profile import Profile
 from velodrome.model.results import Entry, Header, Result, Results, Sought
 from velodrome.model.study import Study
@@ -369,6 +370,8 @@ class _There:
 def _open(race: Race) -> tuple[Store, Results]:
     """Open the file; return what of it is not to be run again."""
     header = begun_now(race.study)
+    if race.elsewhere is not None:  # what is known of the noise here says nothing of other hosts
+        header = replace(header, noise=SHIPPED)
     if not race.resume:
         return Store.create(race.out, header), Results(header, (), 0, torn=False)
     store, found = Store.resume(race.out, header)
