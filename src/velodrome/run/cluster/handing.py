@@ -124,7 +124,10 @@ class _Host:
     facts: Mapping[str, Any] = field(default_factory=dict)
     pythons: Mapping[str, str] = field(default_factory=dict)
     ready: bool = False
+    """Whether it is given errands; whoever races sets it."""
     gone: bool = False
+    unfit: bool = False
+    """Whether it refused the race, or failed in it, so that it is not taken in again."""
     given: deque[str] = field(default_factory=deque)
     errands: int = 0
     """That have come there."""
@@ -224,18 +227,25 @@ class Hosts:
                 silent = sorted(waiting)[0]
                 raise AgentsRefuseRaceError(silent, f"its host was not ready after {READY_S:g} s")
             if kind == "ready":
+                host.ready = True
                 waiting.discard(host.agent)
-            elif kind in ("refused", "lost"):
+            elif kind in ("refused", "lost", "failed"):
                 raise AgentsRefuseRaceError(host.agent, said)
             elif kind == "preparing":
                 follower.preparing(f"{host.agent}: {said['text']}")
-        pythons: dict[str, tuple[str, str]] = {}
         for one in self._hosts.values():
-            for name, version in one.pythons.items():
-                other, known = pythons.setdefault(name, (one.agent, version))
-                if version != known:
-                    what = f"Python {name}" if name else "Python"
-                    raise AgentsDifferError(what, {other: known, one.agent: version})
+            if odd := self._odd(one):
+                what, found = odd
+                raise AgentsDifferError(what, found)
+
+    def _odd(self, host: _Host) -> tuple[str, Mapping[str, str]] | None:
+        """Return which interpreter is of another version on a host than on one that is there already."""
+        for other in self._hosts.values():
+            for name, version in host.pythons.items():
+                theirs = other.pythons.get(name, version)
+                if other.ready and theirs != version:
+                    return f"Python {name}".strip(), {other.agent: theirs, host.agent: version}
+        return None
 
     def entries(
         self,
@@ -256,10 +266,14 @@ class Hosts:
                 yield self._entry(host, said, out)
             elif kind == "whole":
                 self._give(host, handing.free(host.agent))
-            elif kind == "ready":
+            elif kind == "ready" and self._odd(host) is None:
+                host.ready = True
                 follower.preparing(f"{host.agent} is there")
                 self._give(host, handing.free(host.agent))
-            elif kind in ("lost", "refused"):
+            elif kind in ("lost", "refused", "failed", "ready"):
+                if kind == "ready":
+                    said = "its Python is another"
+                host.unfit = kind != "lost"
                 self._take_leave(host, said, follower)
                 for name, errand in handing.lost(host.agent).items():
                     self._give(self._hosts[name], errand)
@@ -377,11 +391,8 @@ class Hosts:
         """Say what happened to whoever races. Returns whether it is the last of that agent."""
         kind = event["event"]
         if kind == "ready":
-            host.facts, host.pythons, host.ready = event["facts"], event["pythons"], True
-        if kind in ("failed", "over"):
-            self._events.put(("lost", host, event["why"]))
-        else:
-            self._events.put((kind, host, event.get("why", event)))
+            host.facts, host.pythons = event["facts"], event["pythons"]
+        self._events.put(("lost" if kind == "over" else kind, host, event.get("why", event)))
         return kind in ("failed", "over", "refused")
 
     async def _watch_for_more(self) -> None:
@@ -395,7 +406,8 @@ class Hosts:
                 for player in await conducting.present(self._address, self._way):
                     there = self._hosts.get(player.name)
                     fits = "load" in player.facts["roles"] and not player.facts["busy"]
-                    if fits and _same_version(player) and (there is None or there.gone):
+                    new = there is None or (there.gone and not there.unfit)
+                    if fits and new and _same_version(player):
                         if there is not None:
                             await there.player.line.close()
                         await self._join([player])

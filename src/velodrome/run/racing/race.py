@@ -329,14 +329,17 @@ class _There:
         """Whether no host is left."""
         return bool(self.elsewhere.gone)
 
-    def taken(self, _whole: RunPlan) -> AbstractContextManager[None]:
+    def taken(self, whole: RunPlan) -> AbstractContextManager[None]:
         """Hold nothing: each host is held while it runs a block."""
+        self._whole = whole
         return stoppable()
 
     def prepare(self, plan: RunPlan, _before: Results, lab: Lab) -> None:
         """Have the hosts look whether they can run it; each makes its environments before its first block."""
         self.lab = lab
-        self.elsewhere.begin(plan, self.race.study, lab, self.follower)
+        # Of a block that is there in part, all is run again: environments of all sessions are needed.
+        every = replace(plan, sessions=self._whole.sessions)
+        self.elsewhere.begin(every, self.race.study, lab, self.follower)
 
     def findings(self, plan: RunPlan) -> Iterator[Finding]:
         """Yield what the experiments come to, on whoever is free."""
