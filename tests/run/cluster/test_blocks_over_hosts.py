@@ -6,8 +6,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import psutil
@@ -111,6 +111,25 @@ def races_of(agent_pid: int) -> list[psutil.Process]:
     return psutil.Process(agent_pid).children(recursive=True)
 
 
+def alive(processes: Sequence[psutil.Process]) -> list[psutil.Process]:
+    """Return those that run; whoever is to reap orphans here may be slow at it."""
+    found = []
+    for process in processes:
+        with suppress(psutil.Error):
+            if process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+    return found
+
+
+def eventually(true: Callable[[], bool], within_s: float = 60.0) -> bool:
+    until = time.monotonic() + within_s
+    while not true():
+        if time.monotonic() > until:
+            return False
+        threading.Event().wait(0.1)
+    return True
+
+
 def test_whole_blocks_run_on_each_host_and_are_judged_together(tmp_path: Path) -> None:
     seen = Seen()
     with ExitStack() as stack:
@@ -143,7 +162,7 @@ def test_what_one_host_cannot_run_is_refused_before_anything_is_measured(tmp_pat
             "def app(environ, start):\n    start('200 OK', [])\n    return [b'x']\n"
         )
         app = AppSpec("shop:app", cwd=str(tmp_path), requests=())
-        terms = Terms(seconds=0.2, blocks=1, stacks=("waitress",))
+        terms = Terms(seconds=0.5, blocks=1, stacks=("waitress",))
 
         class Moves(Quiet):
             """Takes the app away once the command has looked at it."""
@@ -184,8 +203,7 @@ def test_what_a_killed_host_had_is_run_anew_by_another_and_nothing_is_torn(tmp_p
     assert sorted(hosts) == [0, 1, 2, 3]
     assert all(len(names) == 1 for names in hosts.values())
     assert hosts[0] | hosts[1] >= {next(iter({"host-of-a", "host-of-b"} - set(killed)))}
-    _, gone = psutil.wait_procs(left, timeout=10)
-    assert gone == []
+    assert eventually(lambda: not alive(left))
 
 
 @pytest.mark.exhaustive
@@ -238,15 +256,5 @@ def test_an_agent_whose_command_is_gone_stops_its_block(tmp_path: Path) -> None:
         running = races_of(one.pid)
         command.kill()
         command.wait()
-        _, left = psutil.wait_procs(running, timeout=30)
-        assert left == []
+        assert eventually(lambda: not alive(running))
         assert one.poll() is None
-
-
-def eventually(true: Callable[[], bool], within_s: float = 60.0) -> bool:
-    until = time.monotonic() + within_s
-    while not true():
-        if time.monotonic() > until:
-            return False
-        threading.Event().wait(0.1)
-    return True

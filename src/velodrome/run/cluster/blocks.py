@@ -50,7 +50,7 @@ from velodrome.run.racing.opening import held, prepared, proven
 from velodrome.run.racing.plan import plan_of
 from velodrome.run.racing.race import Errand, Scheduler, serving
 from velodrome.run.supervision import own_process, python, scratch
-from velodrome.run.supervision.undisturbed import stoppable_to_the_end
+from velodrome.run.supervision.undisturbed import deaf, stoppable_to_the_end
 
 MODULE = "velodrome.run.cluster.blocks"
 SILENT_S = 8.0
@@ -456,6 +456,8 @@ def main() -> int:
         return _serve(lines, say)
     except KeyboardInterrupt:
         return 130
+    finally:
+        deaf()
 
 
 def _read(lines: "queue.SimpleQueue[bytes]") -> None:
