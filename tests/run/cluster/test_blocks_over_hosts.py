@@ -52,6 +52,12 @@ CONTESTANTS = (Contestant("socketserver-single"), Contestant("asyncio-streams"))
 TRUST = Trust(given=True, ask=None, say=lambda _: None)
 
 
+@pytest.fixture(autouse=True)
+def own_lock(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the agents here take turns with each other, and not wait for what else measures: no figure is looked at."""
+    monkeypatch.setenv("VELODROME_LOCK", str(tmp_path_factory.mktemp("lock") / "measuring.lock"))
+
+
 def study(blocks: int = 2, seconds: float = 0.2) -> Study:
     question = Question("hello", HELLO, (Load(Closed(2), seconds, 0.05),))
     return Study("over-hosts", "A race over hosts", (question,), CONTESTANTS, blocks=blocks)

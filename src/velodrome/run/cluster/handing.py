@@ -361,7 +361,7 @@ class Hosts:
                     await line.call("velodrome_race_poll", CALL_S, race=host.race, after=host.after)
                 )
             except AgentLostError as error:
-                if time.monotonic() - since > LOST_S:
+                if time.monotonic() - since > LOST_S or await self._has_left(host):
                     events.put(("lost", host, error.why))
                     return
                 await asyncio.sleep(POLL_S)
@@ -375,6 +375,12 @@ class Hosts:
                 if self._put(host, event):
                     return
             await asyncio.sleep(POLL_S)
+
+    async def _has_left(self, host: _Host) -> bool:
+        """Return whether the coordinator says that an agent is gone, so that nobody need wait for it."""
+        with suppress(CoordinatorError):
+            return host.player.line.address not in await talking.workers(self._address, self._way)
+        return False
 
     async def _why(self, host: _Host) -> str:
         """Return why an agent takes no errand: its process may have said so."""
