@@ -129,6 +129,14 @@ def test_a_block_that_is_there_in_part_is_run_anew_by_one_host(tmp_path: Path) -
     assert hosts == {0: {"a"}, 1: {"x"}, 2: {"y"}}
 
 
+def test_a_part_of_a_block_is_not_added_by_another_host(tmp_path: Path) -> None:
+    out, whole = tmp_path / "run", study(blocks=2)
+    first, second = heats(whole)[::2], heats(whole)[1::2]
+    race.run(Race(whole, first, out, elsewhere=Elsewhere("a")), lab(), Told())
+    with pytest.raises(StudyChangedError, match="--only"):
+        race.run(Race(whole, second, out, resume=True, elsewhere=Elsewhere("b")), lab(), Told())
+
+
 def test_a_race_that_a_host_refuses_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(AgentsRefuseRaceError, match="no such app"):
         run(tmp_path / "run", Elsewhere(refuses="there is no such app"))

@@ -259,7 +259,7 @@ class Races:
         await asyncio.get_running_loop().run_in_executor(None, one.write, said)
 
     async def _watch(self, one: _Race) -> None:
-        """End a race that nobody asks for any more."""
+        """End a race that no command polls any more."""
         while self._race is one:
             await asyncio.sleep(LOOK_S)
             if time.monotonic() - one.polled > SILENT_S:

@@ -67,7 +67,7 @@ class Handing(Generic[Work]):
     """Gives each host its next piece of work when it is free; what a lost one had goes to another, before all else."""
 
     def __init__(self, upcoming: Callable[[], Work | None]) -> None:
-        """`upcoming` returns the next piece, None where there is no more; it is asked when a host is free."""
+        """`upcoming` returns the next piece, None where there is no more; it is called when a host is free."""
         self._upcoming = upcoming
         self._back: deque[Work] = deque()
         self._running: dict[str, Work] = {}
@@ -169,6 +169,8 @@ class Hosts:
             asyncio.run_coroutine_threadsafe(self._over(), self._loop).result(END_S + 2)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(END_S)
+        if not self._thread.is_alive():
+            self._loop.close()
 
     @property
     def hosts(self) -> int:

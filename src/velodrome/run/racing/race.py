@@ -334,9 +334,20 @@ class _There:
         self._whole = whole
         return stoppable()
 
-    def prepare(self, plan: RunPlan, _before: Results, lab: Lab) -> None:
-        """Have the hosts look whether they can run it; each makes its environments before its first block."""
+    def prepare(self, plan: RunPlan, before: Results, lab: Lab) -> None:
+        """Have the hosts look whether they can run it; each makes its environments before its first block.
+
+        Raises StudyChangedError where a block would be torn: a part of it (`--only`) is there, and not to be run again.
+        """
         self.lab = lab
+        asked = {trial.key for trial in self._whole.trials}
+        begun = {one.block for one in plan.sessions}
+        if others := [
+            one.trial for one in before.trials if one.trial.block in begun and one.trial.key not in asked
+        ]:
+            number, path = others[0].block + 1, str(self.race.out / NAME)
+            why = f"of block {number} there is {others[0].cell}, and hosts run blocks whole: leave --only out"
+            raise StudyChangedError(path, [why])
         # Of a block that is there in part, all is run again: environments of all sessions are needed.
         every = replace(plan, sessions=self._whole.sessions)
         self.elsewhere.begin(every, self.race.study, lab, self.follower)
