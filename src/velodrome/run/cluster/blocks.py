@@ -372,10 +372,10 @@ class _Crew:
                 self._prepared = True
             plan = plan_of(self._what, sessions, self.lab, experiments=experiments, profiles=profiles)
             for experiment in plan.experiments:
-                self._say({"event": "heat", "label": f"experiment {experiment.name}"})
+                self._say({"event": "session", "label": f"experiment {experiment.name}"})
                 self._entry(run_experiment(experiment, self.lab))
             for profile in plan.profiles:
-                self._say({"event": "heat", "label": f"profile of {profile.cell}"})
+                self._say({"event": "session", "label": f"profile of {profile.cell}"})
                 self._profiled(profile, results.read_trial(said["profile"]))
             every = (
                 Scheduler(plan, self.warned).results(self.lab, self)
@@ -386,7 +386,7 @@ class _Crew:
                 self._entry(replace(result, trial=original[result.trial.key]))
 
     def _served(self, session: Session) -> Iterator[results.Result]:
-        self._say({"event": "heat", "label": session.trials[0].cell})
+        self._say({"event": "session", "label": session.trials[0].cell})
         with closing(serving(self.lab)(session)) as found:
             yield from found
 
@@ -415,7 +415,7 @@ class _Crew:
 
     def heat_started(self, label: str, _seconds_left: float | None) -> None:
         """Hand it on: how long the rest takes is known where the blocks are given out."""
-        self._say({"event": "heat", "label": label})
+        self._say({"event": "session", "label": label})
 
     def experiment_started(self, experiment: Experiment) -> None:
         """Said already."""

@@ -279,7 +279,7 @@ class Hosts:
                 self._take_leave(host, said, follower)
                 for name, errand in handing.lost(host.agent).items():
                     self._give(self._hosts[name], errand)
-            elif kind == "heat":
+            elif kind == "session":
                 follower.heat_started(f"{said['label']} on {host.agent}", left_s())
             elif kind in ("preparing", "warning"):
                 follower.preparing(f"{host.agent}: {said['text']}")
