@@ -174,7 +174,8 @@ def test_what_one_host_cannot_run_is_refused_before_anything_is_measured(tmp_pat
             """Takes the app away once the command has looked at it."""
 
             def said(self, sentence: str) -> None:
-                (tmp_path / "shop.py").unlink(missing_ok=True)
+                if "shop:app" in sentence:
+                    (tmp_path / "shop.py").unlink(missing_ok=True)
 
         with pytest.raises(AgentsRefuseRaceError, match="shop"):
             compare(CompareSpec((app,), terms, agents=address), tmp_path / "app", Moves())
