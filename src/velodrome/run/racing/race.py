@@ -221,6 +221,7 @@ def run(
         with store:
             try:
                 _retell(before, follower)
+                lab = place.proven(whole, lab)
                 plan = plan_of_race(race, lab, estimate_s, before)
                 place.prepare(plan, before, lab)
                 for finding in place.findings(plan):
@@ -232,7 +233,9 @@ def run(
                 # A race is judged by how it began.
                 if race.settling is not None and before.header.study.until_settled:
                     estimate_s = estimate_s or rough_s
-                    further = _Further(race.settling, before, every, lab, whole=whole, estimate_s=estimate_s)
+                    further = _Further(
+                        race.settling, before, every, place.lab, whole=whole, estimate_s=estimate_s
+                    )
                 schedule = place.schedule(plan, further, Shares(whole, every), warn)
                 for result in schedule.results(place.lab, follower):
                     if race.must_answer:
@@ -284,15 +287,18 @@ class _Here:
 
     def taken(self, whole: RunPlan) -> AbstractContextManager[None]:
         """Hold the machine."""
-        self._whole = whole
         return held(whole, self.follower, self.race.wait_s)
+
+    def proven(self, whole: RunPlan, lab: Lab) -> Lab:
+        """Return the lab with the control groups that may be used here."""
+        return proven(whole, lab)
 
     def prepare(self, plan: RunPlan, before: Results, lab: Lab) -> None:
         """Make what a plan needs. Raises StudyChangedError where other hosts began it: a block would be torn."""
         if any(one.machine is not None for one in before.trials):
             path = str(self.race.out / NAME)
             raise StudyChangedError(path, ["agents ran its blocks, and now there are none: give --agents"])
-        self.lab = prepared(plan, proven(self._whole, lab), self.follower)
+        self.lab = prepared(plan, lab, self.follower)
 
     def findings(self, plan: RunPlan) -> Iterator[Finding]:
         """Yield what the experiments come to."""
@@ -333,6 +339,10 @@ class _There:
         """Hold nothing: each host is held while it runs a block."""
         self._whole = whole
         return stoppable()
+
+    def proven(self, _whole: RunPlan, lab: Lab) -> Lab:
+        """Return the lab as it is: each host finds out about itself."""
+        return lab
 
     def prepare(self, plan: RunPlan, before: Results, lab: Lab) -> None:
         """Have the hosts look whether they can run it; each makes its environments before its first block.
