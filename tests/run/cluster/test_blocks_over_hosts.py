@@ -23,6 +23,7 @@ from velodrome.model.errors import (
     StudyChangedError,
 )
 from velodrome.model.load import Closed, Load
+from velodrome.model.measurement import Measurement
 from velodrome.model.results import Result
 from velodrome.model.study import Question, Study
 from velodrome.model.trial import Contestant
@@ -185,6 +186,31 @@ def test_what_one_host_cannot_run_is_refused_before_anything_is_measured(tmp_pat
         stack.enter_context(agent(address, "odd", ODD))
         with pytest.raises(AgentsDifferError, match=r"9\.9\.9"):
             race.race(RaceSpec(study(), agents=address), TRUST, tmp_path / "odd", Quiet())
+
+
+@pytest.mark.exhaustive
+def test_an_app_is_compared_over_hosts_and_its_secrets_are_stored_nowhere(tmp_path: Path) -> None:
+    (tmp_path / "shop.py").write_text(
+        "def app(environ, start):\n"
+        "    known = environ.get('HTTP_X_API_KEY') == 'hunter22-hunter22'\n"
+        "    start('200 OK' if known else '401 Unauthorized', [('Content-Length', '1')])\n"
+        "    return [b'x']\n"
+    )
+    app = AppSpec("shop:app", cwd=str(tmp_path), headers=(("X-Api-Key", "hunter22-hunter22"),))
+    terms = Terms(seconds=0.5, blocks=2, warmup_s=0.1, stacks=("waitress",))
+    with ExitStack() as stack:
+        address = stack.enter_context(coordinator.coordinating(HOST, 0, 0))
+        for name in ("a", "b"):
+            stack.enter_context(agent(address, name))
+        raced = compare(CompareSpec((app,), terms, agents=address), tmp_path / "run", Quiet())
+    assert raced.how == "complete"
+    assert {*hosts_by_block(tmp_path / "run")} == {0, 1}
+    measured = store.read(tmp_path / "run").trials
+    assert all(isinstance(one, Measurement) and not one.load.outcomes.get("bad_status") for one in measured)
+    stored = b"".join(
+        path.read_bytes() for path in tmp_path.rglob("*") if path.is_file() and "run" in path.parts
+    )
+    assert b"hunter22" not in stored
 
 
 @pytest.mark.exhaustive
