@@ -415,7 +415,8 @@ def _over_hosts(groups: Sequence[NDArray[np.float64]], known: _Known) -> _Found:
     part = each * known.between
     presumed = within + part
     # Satterthwaite: degrees of freedom of a sum of two variances.
-    df = presumed**2 / (within**2 / max(prior_df + own_df, 1.0) + part**2 / HOSTS_DF)
+    spread = within**2 / max(prior_df + own_df, 1.0) + part**2 / HOSTS_DF
+    df = presumed**2 / spread if spread else HOSTS_DF
     prior = _moderated([(df, presumed), (known.lent_df, known.lent)])
     seen = max(0.0, within + each / shows * (_between(groups) - within))
     left, variance = _believed(prior, df + known.lent_df, hosts - 1.0, seen)

@@ -19,7 +19,7 @@ from velodrome.model.measurement import SHARED_NOTED, Failed, Measurement, RanOn
 from velodrome.model.noise import Noise
 from velodrome.model.profile import Profile
 from velodrome.model.quantity import percent
-from velodrome.model.results import COMPARABLE, Header, Result, Results
+from velodrome.model.results import COMPARABLE, Header, Machine, Result, Results
 from velodrome.model.study import Study
 from velodrome.model.verdict import Answer, ProfileView, Verdict
 
@@ -362,11 +362,30 @@ def _blocks_of_cells(results: Sequence[Result]) -> dict[str, int]:
     return {cell: len(numbers) for cell, numbers in found.items()}
 
 
+def _machine(header: Header, results: Sequence[Result]) -> Machine:
+    """Return the facts of the machine; of several hosts those that all share, and of each the others."""
+    hosts = {
+        one.machine.name if one.machine else HERE: one.machine.facts if one.machine else header.machine
+        for one in results
+    }
+    if not hosts:
+        return header.machine
+    every = list(hosts.values())
+    shared = {name: value for name, value in every[0].items() if all(one.get(name) == value for one in every)}
+    differing = {
+        f"{name} of {host}": value
+        for host, own in sorted(hosts.items())
+        for name, value in own.items()
+        if name not in shared
+    }
+    return {**shared, **differing}
+
+
 def _environment(header: Header, results: Sequence[Result]) -> dict[str, str]:
     pythons = sorted(
         {result.python for result in results if isinstance(result, Measurement) and result.python}
     )
-    facts = {name: str(value) for name, value in header.machine.items() if value is not None}
+    facts = {name: str(value) for name, value in _machine(header, results).items() if value is not None}
     if pythons:
         facts["python of the servers"] = ", ".join(pythons)
     facts["noise presumed"] = header.noise.sentence

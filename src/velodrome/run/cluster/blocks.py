@@ -50,7 +50,7 @@ from velodrome.run.racing.opening import held, prepared, proven
 from velodrome.run.racing.plan import plan_of
 from velodrome.run.racing.race import Errand, Scheduler, serving
 from velodrome.run.supervision import own_process, python, scratch
-from velodrome.run.supervision.undisturbed import stoppable_to_the_end
+from velodrome.run.supervision.undisturbed import deaf, stoppable_to_the_end
 
 MODULE = "velodrome.run.cluster.blocks"
 SILENT_S = 8.0
@@ -148,6 +148,8 @@ class _Race:
         self.first = 0
         """Number of the first event that is kept."""
         self.polled = time.monotonic()
+        self.errands = 0
+        """That were handed to its process."""
         self.over = False
         self._writing = threading.Lock()
 
@@ -212,13 +214,18 @@ class Races:
         self._watching = asyncio.ensure_future(self._watch(one))
         return ""
 
-    async def errand(self, race: str, said: str) -> bool:
-        """Hand an errand to the process. Returns whether there is such a race."""
+    async def errand(self, race: str, number: int, said: str) -> bool:
+        """Hand errand `number`, from 1, to the process. Returns whether there is such a race.
+
+        One that comes again, because its command did not hear that it had come, is not handed on again.
+        """
         one = self._of(race)
         if one is None or one.over:
             return False
         one.polled = time.monotonic()
-        await self._write(one, said)
+        if number > one.errands:
+            one.errands = number
+            await self._write(one, said)
         return True
 
     async def poll(self, race: str, after: int) -> str:
@@ -252,7 +259,7 @@ class Races:
         await asyncio.get_running_loop().run_in_executor(None, one.write, said)
 
     async def _watch(self, one: _Race) -> None:
-        """End a race that nobody asks for any more."""
+        """End a race that no command polls any more."""
         while self._race is one:
             await asyncio.sleep(LOOK_S)
             if time.monotonic() - one.polled > SILENT_S:
@@ -365,10 +372,10 @@ class _Crew:
                 self._prepared = True
             plan = plan_of(self._what, sessions, self.lab, experiments=experiments, profiles=profiles)
             for experiment in plan.experiments:
-                self._say({"event": "heat", "label": f"experiment {experiment.name}"})
+                self._say({"event": "session", "label": f"experiment {experiment.name}"})
                 self._entry(run_experiment(experiment, self.lab))
             for profile in plan.profiles:
-                self._say({"event": "heat", "label": f"profile of {profile.cell}"})
+                self._say({"event": "session", "label": f"profile of {profile.cell}"})
                 self._profiled(profile, results.read_trial(said["profile"]))
             every = (
                 Scheduler(plan, self.warned).results(self.lab, self)
@@ -379,7 +386,7 @@ class _Crew:
                 self._entry(replace(result, trial=original[result.trial.key]))
 
     def _served(self, session: Session) -> Iterator[results.Result]:
-        self._say({"event": "heat", "label": session.trials[0].cell})
+        self._say({"event": "session", "label": session.trials[0].cell})
         with closing(serving(self.lab)(session)) as found:
             yield from found
 
@@ -408,7 +415,7 @@ class _Crew:
 
     def heat_started(self, label: str, _seconds_left: float | None) -> None:
         """Hand it on: how long the rest takes is known where the blocks are given out."""
-        self._say({"event": "heat", "label": label})
+        self._say({"event": "session", "label": label})
 
     def experiment_started(self, experiment: Experiment) -> None:
         """Said already."""
@@ -449,6 +456,8 @@ def main() -> int:
         return _serve(lines, say)
     except KeyboardInterrupt:
         return 130
+    finally:
+        deaf()
 
 
 def _read(lines: "queue.SimpleQueue[bytes]") -> None:

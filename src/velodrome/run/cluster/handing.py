@@ -55,6 +55,8 @@ NEW_S = 3.0
 END_S = 6.0
 """For a server to be stopped in order."""
 
+SILENT = "it ended the race, as it heard nothing of its command for too long"
+
 Work = TypeVar("Work")
 
 
@@ -65,7 +67,7 @@ class Handing(Generic[Work]):
     """Gives each host its next piece of work when it is free; what a lost one had goes to another, before all else."""
 
     def __init__(self, upcoming: Callable[[], Work | None]) -> None:
-        """`upcoming` returns the next piece, None where there is no more; it is asked when a host is free."""
+        """`upcoming` returns the next piece, None where there is no more; it is called when a host is free."""
         self._upcoming = upcoming
         self._back: deque[Work] = deque()
         self._running: dict[str, Work] = {}
@@ -122,8 +124,13 @@ class _Host:
     facts: Mapping[str, Any] = field(default_factory=dict)
     pythons: Mapping[str, str] = field(default_factory=dict)
     ready: bool = False
+    """Whether it is given errands; whoever races sets it."""
     gone: bool = False
+    unfit: bool = False
+    """Whether it refused the race, or failed in it, so that it is not taken in again."""
     given: deque[str] = field(default_factory=deque)
+    errands: int = 0
+    """That have come there."""
 
     @property
     def agent(self) -> str:
@@ -162,6 +169,8 @@ class Hosts:
             asyncio.run_coroutine_threadsafe(self._over(), self._loop).result(END_S + 2)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(END_S)
+        if not self._thread.is_alive():
+            self._loop.close()
 
     @property
     def hosts(self) -> int:
@@ -220,18 +229,25 @@ class Hosts:
                 silent = sorted(waiting)[0]
                 raise AgentsRefuseRaceError(silent, f"its host was not ready after {READY_S:g} s")
             if kind == "ready":
+                host.ready = True
                 waiting.discard(host.agent)
-            elif kind in ("refused", "lost"):
+            elif kind in ("refused", "lost", "failed"):
                 raise AgentsRefuseRaceError(host.agent, said)
             elif kind == "preparing":
                 follower.preparing(f"{host.agent}: {said['text']}")
-        pythons: dict[str, tuple[str, str]] = {}
         for one in self._hosts.values():
-            for name, version in one.pythons.items():
-                other, known = pythons.setdefault(name, (one.agent, version))
-                if version != known:
-                    what = f"Python {name}" if name else "Python"
-                    raise AgentsDifferError(what, {other: known, one.agent: version})
+            if odd := self._odd(one):
+                what, found = odd
+                raise AgentsDifferError(what, found)
+
+    def _odd(self, host: _Host) -> tuple[str, Mapping[str, str]] | None:
+        """Return which interpreter is of another version on a host than on one that is there already."""
+        for other in self._hosts.values():
+            for name, version in host.pythons.items():
+                theirs = other.pythons.get(name, version)
+                if other.ready and theirs != version:
+                    return f"Python {name}".strip(), {other.agent: theirs, host.agent: version}
+        return None
 
     def entries(
         self,
@@ -252,14 +268,18 @@ class Hosts:
                 yield self._entry(host, said, out)
             elif kind == "whole":
                 self._give(host, handing.free(host.agent))
-            elif kind == "ready":
+            elif kind == "ready" and self._odd(host) is None:
+                host.ready = True
                 follower.preparing(f"{host.agent} is there")
                 self._give(host, handing.free(host.agent))
-            elif kind in ("lost", "refused"):
+            elif kind in ("lost", "refused", "failed", "ready"):
+                if kind == "ready":
+                    said = "its Python is another"
+                host.unfit = kind != "lost"
                 self._take_leave(host, said, follower)
                 for name, errand in handing.lost(host.agent).items():
                     self._give(self._hosts[name], errand)
-            elif kind == "heat":
+            elif kind == "session":
                 follower.heat_started(f"{said['label']} on {host.agent}", left_s())
             elif kind in ("preparing", "warning"):
                 follower.preparing(f"{host.agent}: {said['text']}")
@@ -267,7 +287,9 @@ class Hosts:
     def _take_leave(self, host: _Host, why: str, follower: Follower) -> None:
         host.gone, host.ready = True, False
         self._lost.append(f"{host.agent}: {why}")
-        follower.preparing(f"{host.agent} was lost ({why}); what it had begun is run again by another")
+        follower.preparing(
+            f"{host.agent} is no longer there ({why}); what it had begun is run anew by another"
+        )
 
     def _entry(self, host: _Host, said: Mapping[str, Any], out: Path) -> Entry:
         assert self._study is not None
@@ -328,24 +350,27 @@ class Hosts:
         while not host.gone:
             try:
                 while host.given:
-                    if not await line.call(
-                        "velodrome_race_errand", CALL_S, race=host.race, said=host.given[0]
-                    ):
-                        events.put(("lost", host, "it has ended the race, as its command was silent"))
+                    number = host.errands + 1
+                    there = await line.call(
+                        "velodrome_race_errand", CALL_S, race=host.race, number=number, said=host.given[0]
+                    )
+                    if not there:
+                        events.put(("lost", host, await self._why(host)))
                         return
+                    host.errands = number
                     host.given.popleft()
                 said = json.loads(
                     await line.call("velodrome_race_poll", CALL_S, race=host.race, after=host.after)
                 )
             except AgentLostError as error:
-                if time.monotonic() - since > LOST_S:
+                if time.monotonic() - since > LOST_S or await self._has_left(host):
                     events.put(("lost", host, error.why))
                     return
                 await asyncio.sleep(POLL_S)
                 continue
             since = time.monotonic()
             if said is None:
-                events.put(("lost", host, "it has ended the race, as its command was silent"))
+                events.put(("lost", host, SILENT))
                 return
             for event in map(json.loads, said):
                 host.after += 1
@@ -353,15 +378,29 @@ class Hosts:
                     return
             await asyncio.sleep(POLL_S)
 
+    async def _has_left(self, host: _Host) -> bool:
+        """Return whether the coordinator says that an agent is gone, so that nobody need wait for it."""
+        with suppress(CoordinatorError):
+            return host.player.line.address not in await talking.workers(self._address, self._way)
+        return False
+
+    async def _why(self, host: _Host) -> str:
+        """Return why an agent takes no errand: its process may have said so."""
+        with suppress(AgentLostError):
+            said = await host.player.line.call(
+                "velodrome_race_poll", CALL_S, race=host.race, after=host.after
+            )
+            for event in map(json.loads, json.loads(said) or ()):
+                if event["event"] in ("failed", "over"):
+                    return str(event["why"])
+        return SILENT
+
     def _put(self, host: _Host, event: dict[str, Any]) -> bool:
         """Say what happened to whoever races. Returns whether it is the last of that agent."""
         kind = event["event"]
         if kind == "ready":
-            host.facts, host.pythons, host.ready = event["facts"], event["pythons"], True
-        if kind in ("failed", "over"):
-            self._events.put(("lost", host, event["why"]))
-        else:
-            self._events.put((kind, host, event.get("why", event)))
+            host.facts, host.pythons = event["facts"], event["pythons"]
+        self._events.put(("lost" if kind == "over" else kind, host, event.get("why", event)))
         return kind in ("failed", "over", "refused")
 
     async def _watch_for_more(self) -> None:
@@ -375,7 +414,10 @@ class Hosts:
                 for player in await conducting.present(self._address, self._way):
                     there = self._hosts.get(player.name)
                     fits = "load" in player.facts["roles"] and not player.facts["busy"]
-                    if fits and _same_version(player) and (there is None or there.gone):
+                    new = there is None or (there.gone and not there.unfit)
+                    if fits and new and _same_version(player):
+                        if there is not None:
+                            await there.player.line.close()
                         await self._join([player])
                     else:
                         await player.line.close()

@@ -27,6 +27,7 @@ from velodrome.model.errors import (
     StudyChangedError,
 )
 from velodrome.model.measurement import Failed, FailureKind, Measurement
+from velodrome.model.noise import SHIPPED
 from velodrome.model.profile import Profile
 from velodrome.model.results import Entry, Header, Result, Results, Sought
 from velodrome.model.study import Study
@@ -220,6 +221,7 @@ def run(
         with store:
             try:
                 _retell(before, follower)
+                lab = place.proven(whole, lab)
                 plan = plan_of_race(race, lab, estimate_s, before)
                 place.prepare(plan, before, lab)
                 for finding in place.findings(plan):
@@ -231,7 +233,9 @@ def run(
                 # A race is judged by how it began.
                 if race.settling is not None and before.header.study.until_settled:
                     estimate_s = estimate_s or rough_s
-                    further = _Further(race.settling, before, every, lab, whole=whole, estimate_s=estimate_s)
+                    further = _Further(
+                        race.settling, before, every, place.lab, whole=whole, estimate_s=estimate_s
+                    )
                 schedule = place.schedule(plan, further, Shares(whole, every), warn)
                 for result in schedule.results(place.lab, follower):
                     if race.must_answer:
@@ -283,15 +287,18 @@ class _Here:
 
     def taken(self, whole: RunPlan) -> AbstractContextManager[None]:
         """Hold the machine."""
-        self._whole = whole
         return held(whole, self.follower, self.race.wait_s)
+
+    def proven(self, whole: RunPlan, lab: Lab) -> Lab:
+        """Return the lab with the control groups that may be used here."""
+        return proven(whole, lab)
 
     def prepare(self, plan: RunPlan, before: Results, lab: Lab) -> None:
         """Make what a plan needs. Raises StudyChangedError where other hosts began it: a block would be torn."""
         if any(one.machine is not None for one in before.trials):
             path = str(self.race.out / NAME)
             raise StudyChangedError(path, ["agents ran its blocks, and now there are none: give --agents"])
-        self.lab = prepared(plan, proven(self._whole, lab), self.follower)
+        self.lab = prepared(plan, lab, self.follower)
 
     def findings(self, plan: RunPlan) -> Iterator[Finding]:
         """Yield what the experiments come to."""
@@ -328,14 +335,32 @@ class _There:
         """Whether no host is left."""
         return bool(self.elsewhere.gone)
 
-    def taken(self, _whole: RunPlan) -> AbstractContextManager[None]:
+    def taken(self, whole: RunPlan) -> AbstractContextManager[None]:
         """Hold nothing: each host is held while it runs a block."""
+        self._whole = whole
         return stoppable()
 
-    def prepare(self, plan: RunPlan, _before: Results, lab: Lab) -> None:
-        """Have the hosts look whether they can run it; each makes its environments before its first block."""
+    def proven(self, _whole: RunPlan, lab: Lab) -> Lab:
+        """Return the lab as it is: each host finds out about itself."""
+        return lab
+
+    def prepare(self, plan: RunPlan, before: Results, lab: Lab) -> None:
+        """Have the hosts look whether they can run it; each makes its environments before its first block.
+
+        Raises StudyChangedError where a block would be torn: a part of it (`--only`) is there, and not to be run again.
+        """
         self.lab = lab
-        self.elsewhere.begin(plan, self.race.study, lab, self.follower)
+        asked = {trial.key for trial in self._whole.trials}
+        begun = {one.block for one in plan.sessions}
+        if others := [
+            one.trial for one in before.trials if one.trial.block in begun and one.trial.key not in asked
+        ]:
+            number, path = others[0].block + 1, str(self.race.out / NAME)
+            why = f"of block {number} there is {others[0].cell}, and hosts run blocks whole: leave --only out"
+            raise StudyChangedError(path, [why])
+        # Of a block that is there in part, all is run again: environments of all sessions are needed.
+        every = replace(plan, sessions=self._whole.sessions)
+        self.elsewhere.begin(every, self.race.study, lab, self.follower)
 
     def findings(self, plan: RunPlan) -> Iterator[Finding]:
         """Yield what the experiments come to, on whoever is free."""
@@ -369,6 +394,8 @@ class _There:
 def _open(race: Race) -> tuple[Store, Results]:
     """Open the file; return what of it is not to be run again."""
     header = begun_now(race.study)
+    if race.elsewhere is not None:  # what is known of the noise here says nothing of other hosts
+        header = replace(header, noise=SHIPPED)
     if not race.resume:
         return Store.create(race.out, header), Results(header, (), 0, torn=False)
     store, found = Store.resume(race.out, header)
