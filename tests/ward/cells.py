@@ -10,7 +10,8 @@ APPS = Path(__file__).with_name("apps")
 ANYIO, SQLALCHEMY, AIOHTTP = "anyio==4.11.0", "sqlalchemy==2.0.44", "aiohttp==3.13.2"
 ASGIREF, HTTPX, STARLETTE = "asgiref==3.10.0", "httpx==0.28.1", "starlette==0.49.1"
 FASTAPI, OTEL = "fastapi==0.121.1", "opentelemetry-sdk==1.38.0"
-AIOSQLITE, GREENLET, GRPC = "aiosqlite==0.21.0", "greenlet==3.2.4", "grpcio==1.76.0"
+AIOSQLITE, GREENLET = "aiosqlite==0.21.0", "greenlet==3.2.4"
+GRPC, GRPCLIB = "grpcio==1.76.0", "grpclib==0.4.8"
 NUMPY = ("numpy==2.3.4", "threadpoolctl==3.6.0")
 REQUESTS, FAR = "requests==2.32.5", ("PAYMENTS_URL=latency:50ms",)
 QUICK = ("PAYMENTS_URL=latency:1ms",)
@@ -143,7 +144,7 @@ ILL = (
     Cell("awaits in turn", "in_turn:severe", "serial-awaits", requires=(AIOHTTP,), upstreams=FAR),
     Cell("awaits in a loop", "in_turn:loop", "serial-awaits", requires=(AIOHTTP,), upstreams=FAR),
     Cell("one session", "one_session:severe", "serial-gather", requires=ASYNC_SESSIONS),
-    Cell("one connection of gRPC", "streaming:severe", "one-grpc-connection", requires=(GRPC,)),
+    Cell("one connection of gRPC", "streaming:severe", "one-grpc-connection", requires=(GRPC, GRPCLIB)),
     Cell("connection each", "dialling:severe", "ports-exhausted", upstreams=QUICK),
     Cell(
         "reload loses",
@@ -223,12 +224,12 @@ WELL = (
     Cell("session held, cured", "session_across:cured", requires=(SQLALCHEMY,), upstreams=SLOW),
     Cell("awaits in turn, cured", "in_turn:cured", requires=(AIOHTTP,), upstreams=FAR),
     Cell("one session, cured", "one_session:cured", requires=ASYNC_SESSIONS),
-    Cell("one connection of gRPC, cured", "streaming:cured", requires=(GRPC,)),
+    Cell("one connection of gRPC, cured", "streaming:cured", requires=(GRPC, GRPCLIB)),
     Cell("connection each, cured", "dialling:cured", upstreams=QUICK),
     Cell("decoy: a semaphore before calls", "session_across:decoy", requires=(SQLALCHEMY,), upstreams=SLOW),
     Cell("decoy: each call needs the last", "in_turn:decoy", requires=(AIOHTTP,), upstreams=FAR),
     Cell("decoy: a database in single file", "one_session:decoy", requires=ASYNC_SESSIONS),
-    Cell("decoy: a semaphore of 100 before gRPC", "streaming:decoy", requires=(GRPC,)),
+    Cell("decoy: a semaphore of 100 before gRPC", "streaming:decoy", requires=(GRPC, GRPCLIB)),
     Cell("reload loses, cured", "plain:slow", stack=OURS, knobs={"workers": 2}),
     Cell("recycled together, cured", "plain:nothing", stack=OURS, knobs={**RECYCLED, "jitter": 150}),
     Cell("clients come back, cured", "plain:waiting", stack="gunicorn-gthread", knobs={"keepalive": 75}),

@@ -16,7 +16,7 @@ SEQUENCE = 1.5
 def screen(seen: Symptoms) -> Screened:
     """Look for awaits beside each other in which a request that is alone spends its time."""
     watched = seen.watched_alone
-    if watched is None or not watched.seconds:
+    if watched is None or not watched.looked_s:
         return Unknown("where a request that is alone waits could not be seen")
     found = _places(watched)
     evidence = stepped(seen)
@@ -29,9 +29,9 @@ def screen(seen: Symptoms) -> Screened:
             )
         return Absent("a request does not wait in awaits that could be made at the same time", evidence)
     run, waits = max(found.items(), key=lambda item: sum(one.seconds for one in item[1]))
-    share = min(sum(one.seconds for one in waits) / watched.seconds, 1.0)
+    share = min(sum(one.seconds for one in waits) / watched.looked_s, 1.0)
     said = f"a request that is alone waits for {share:.0%} of the time at {run.place}: {run.before}"
-    data = {"places": [[one.place, one.seconds] for one in waits], "of_s": watched.seconds}
+    data = {"places": [[one.place, one.seconds] for one in waits], "of_s": watched.looked_s}
     cure = Cure(
         "begin them all, and await them together; where they share a session of a database, with one each",
         run.place,
@@ -52,7 +52,7 @@ def _places(watched: Watched) -> dict[Run, list[Waits]]:
     """Return the runs in which time goes: into two awaits at least, or one in a loop."""
     every: dict[Run, list[Waits]] = defaultdict(list)
     for one in watched.waits:
-        if one.run is not None and one.seconds >= LEAST * watched.seconds:
+        if one.run is not None and one.seconds >= LEAST * watched.looked_s:
             every[one.run].append(one)
     return {run: waits for run, waits in every.items() if run.loops or len(waits) > 1}
 

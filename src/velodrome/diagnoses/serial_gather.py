@@ -11,7 +11,7 @@ CONNECTIONS = 4
 def screen(seen: Symptoms) -> Screened:
     """Look for several tasks of one request that wait in sessions of SQLAlchemy at once."""
     watched = seen.watched_alone
-    if watched is None or not watched.seconds:
+    if watched is None or not watched.looked_s:
         return Unknown("where a request that is alone waits could not be seen")
     most = watched.waiting.get(MARK, 0)
     said = (

@@ -174,6 +174,8 @@ class Watched:
     """Of the load meanwhile."""
     others_s: float = 0.0
     """CPU time of other threads of the process while the loop was late."""
+    looked_s: float = 0.0
+    """Of `seconds`, those of `waits`, `waiting` and `connects`: of what began before the load nothing is in these."""
     waits: tuple[Waits, ...] = ()
     """Where tasks of asyncio wait, the longest first; looked at every 60 ms, at no more than 64 tasks."""
     waiting: Mapping[str, int] = field(default_factory=dict)

@@ -92,6 +92,15 @@ def test_where_tasks_wait_is_added_up_by_place_and_whether_it_is_the_innermost()
     assert found.ports == 28_232
 
 
+def test_tasks_that_waited_before_the_load_are_not_those_of_the_load() -> None:
+    """A line is on the half second before it, in which the server was warmed up by several connections."""
+    found = seen(
+        [{**SEEN, "at": 10.2, "waiting": {"connector": 8}}, {**SEEN, "waiting": {"connector": 1}}], 10, 11
+    )
+    assert found.waiting == {"connector": 1}
+    assert (found.seconds, found.looked_s) == (1.0, 0.5)
+
+
 def test_heartbeats_that_tell_no_waits_are_read_all_the_same() -> None:
     assert seen([SEEN], 10, 11).waits == ()
 

@@ -115,7 +115,7 @@ def _counts(measured: Measurement) -> Iterator[Counts]:
 def seen(lines: Iterable[Mapping[str, Any]], begin: float, end: float, rps: float = 0.0) -> Watched:
     """Return what heartbeats wrote from `begin` to `end`; lines that are none of theirs are passed over."""
     held: dict[tuple[Frame, ...], list[float]] = {}
-    seconds = looped = late = others = collections = longest = 0.0
+    seconds = looped = looked = late = others = collections = longest = 0.0
     samples: dict[str, float] = {}
     loop, threads, libraries = "", dict[str, int](), set[str]()
     waits, waiting, connects, ports = dict[str, Waits](), dict[str, int](), dict[str, int](), 0
@@ -141,14 +141,16 @@ def seen(lines: Iterable[Mapping[str, Any]], begin: float, end: float, rps: floa
                 for name, count in line["threads"].items():
                     threads[str(name)] = max(threads.get(str(name), 0), int(count))
                 libraries |= set(map(str, line["libraries"]))
-                for name, count in line.get("waiting", {}).items():
-                    waiting[str(name)] = max(waiting.get(str(name), 0), int(count))
-                for name, count in line.get("connects", {}).items():
-                    connects[str(name)] = connects.get(str(name), 0) + int(count)
-                ports = max(ports, int(line.get("ports", 0)))
-                for place in line.get("waits", ()):
-                    _wait(waits, place)
                 left_behind |= set(map(str, line.get("left_behind", ())))
+                if float(line["at"]) - float(line["seen"]) >= begin:
+                    looked += float(line["seen"]) if line["loop"] else 0.0
+                    for name, count in line.get("waiting", {}).items():
+                        waiting[str(name)] = max(waiting.get(str(name), 0), int(count))
+                    for name, count in line.get("connects", {}).items():
+                        connects[str(name)] = connects.get(str(name), 0) + int(count)
+                    ports = max(ports, int(line.get("ports", 0)))
+                    for place in line.get("waits", ()):
+                        _wait(waits, place)
     places = [
         HeldUp(stack, took, ran, blocked, int(times)) for stack, (took, ran, blocked, times) in held.items()
     ]
@@ -168,6 +170,7 @@ def seen(lines: Iterable[Mapping[str, Any]], begin: float, end: float, rps: floa
         frozenset(libraries),
         rps,
         others,
+        looked,
         tuple(sorted(waits.values(), key=lambda one: -one.seconds)[:STACKS]),
         waiting,
         connects,
