@@ -219,7 +219,7 @@ def test_connections_above_the_limit_of_open_files_get_no_answer() -> None:
 
 @pytest.mark.parametrize(("at_once", "together"), [(2, 6), (1, 0)])
 def test_workers_count_as_replaced_together_by_when_they_begin(at_once: int, together: int) -> None:
-    def closed(*_: object, **__: object) -> Any:
+    def closed(*words: object, **named: object) -> Any:
         for _ in range(6 // at_once):
             begun = [subprocess.Popen(["sleep", "30"]) for _ in range(at_once)]
             time.sleep(0.2 * at_once)  # how long a worker lives: the situation looks meanwhile
@@ -266,7 +266,7 @@ def test_what_a_thread_allocates_is_in_an_arena_of_its_own_unless_there_is_one_f
 def test_what_stays_after_a_burst_counts_only_beside_what_objects_hold(traced: float, hits: int) -> None:
     kept: list[Any] = []
 
-    def closed(*_: object) -> None:
+    def closed(*words: object) -> None:
         if not kept:
             kept.append(mmap.mmap(-1, 8_000_000, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))
             for _ in range(80):  # malloc would keep what one large piece took
