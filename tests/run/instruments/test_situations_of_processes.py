@@ -29,7 +29,6 @@ import asyncio, os, signal, sys, time
 how = sys.argv[1]
 OK = b"HTTP/1.1 200 OK\\r\\nContent-Length: 5\\r\\n\\r\\nhello"
 working = set()
-turns, places = asyncio.Semaphore(8), asyncio.Semaphore(4)
 
 def compute(seconds):
     until = time.thread_time() + seconds
@@ -42,13 +41,6 @@ async def work(reader, writer):
             compute(0.01)
             await asyncio.sleep(0)
             if how == "leaves" and reader.at_eof() or reader.exception(): return
-    elif how == "hangs":
-        # Who has a place needs another turn, which those hold that wait for a place.
-        async with turns:
-            await places.acquire()
-        await asyncio.sleep(0.02)
-        async with turns:
-            places.release()
     else:
         await asyncio.sleep(0.1)
     writer.write(OK)
@@ -159,16 +151,6 @@ def test_loads_that_leave_memory_or_descriptors_behind_are_counted() -> None:
     assert (idle.hits, idle.of) == (0, 8)
 
 
-def test_requests_that_wait_for_each_other_hang_and_slow_ones_do_not() -> None:
-    with served("hangs") as (at, server):
-        hung = asyncio.run(situations.hang(at, server, count=32))
-    assert hung.of == 32
-    assert hung.hits > 16
-    with served("graceful") as (at, server):
-        slow = asyncio.run(situations.hang(at, server, count=32))
-    assert (slow.hits, slow.of) == (0, 32)
-
-
 def test_connections_are_counted_by_the_process_that_holds_them() -> None:
     with served("graceful") as (at, server):
         found = asyncio.run(situations.spread(at, server, connections=12))
@@ -237,8 +219,8 @@ def test_connections_above_the_limit_of_open_files_get_no_answer() -> None:
 
 @pytest.mark.parametrize(("at_once", "together"), [(2, 6), (1, 0)])
 def test_workers_count_as_replaced_together_by_when_they_begin(at_once: int, together: int) -> None:
-    def closed(*_: object, **__: object) -> Any:
-        for _turn in range(6 // at_once):
+    def closed(*words: object, **named: object) -> Any:
+        for _ in range(6 // at_once):
             begun = [subprocess.Popen(["sleep", "30"]) for _ in range(at_once)]
             time.sleep(0.2 * at_once)  # how long a worker lives: the situation looks meanwhile
             for one in begun:
@@ -284,10 +266,10 @@ def test_what_a_thread_allocates_is_in_an_arena_of_its_own_unless_there_is_one_f
 def test_what_stays_after_a_burst_counts_only_beside_what_objects_hold(traced: float, hits: int) -> None:
     kept: list[Any] = []
 
-    def closed(*_: object) -> None:
+    def closed(*words: object) -> None:
         if not kept:
             kept.append(mmap.mmap(-1, 8_000_000, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))
-            for _piece in range(80):  # malloc would keep what one large piece took
+            for _ in range(80):  # malloc would keep what one large piece took
                 kept[0].write(b"x" * 100_000)
 
     def heard(what: str) -> list[dict[str, float]]:

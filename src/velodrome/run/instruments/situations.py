@@ -12,13 +12,14 @@ import inspect
 import math
 import os
 import re
+import resource
 import secrets
 import signal
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack, contextmanager, suppress
 from dataclasses import replace
 from itertools import combinations, pairwise
 from threading import Event
@@ -37,6 +38,7 @@ from velodrome.run.machine import kcmp, netlink
 from velodrome.run.measuring import kernel
 from velodrome.run.measuring.throttling import Throttling
 from velodrome.run.racing.opening import host_beside
+from velodrome.run.supervision import own_process
 
 T = TypeVar("T")
 USUAL = 3
@@ -488,9 +490,11 @@ async def wall(at: Where, server: Standing) -> Met:
         return Met(0, 0, figures={"limit": float(limit)})
     turn = asyncio.Semaphore(OPENING)
     # More than one worker may open: there is no telling which of them takes a connection.
-    count = limit * len(limits) + BEYOND
+    count = min(limit * len(limits) + BEYOND, 2 * MOST_FILES)
     until = time.monotonic() + WALL_S
     async with AsyncExitStack() as opened:
+        if not opened.enter_context(_may_open(count + SPARE)):
+            return Met(0, 0, figures={"limit": float(limit)})
 
         async def opening() -> Answer | None:
             async with turn:
@@ -499,7 +503,7 @@ async def wall(at: Where, server: Standing) -> Met:
                 client = await opened.enter_async_context(Client(at, SLACK_S + OPEN_S / 4))
                 return await client.request()
 
-        found = await asyncio.gather(*(opening() for _ in range(min(count, 2 * MOST_FILES))))
+        found = await asyncio.gather(*(opening() for _ in range(count)))
     answers = [one for one in found if one is not None]
     beyond = answers[-BEYOND:]
     failed = [one for one in beyond if one.outcome != "ok"]
@@ -509,6 +513,21 @@ async def wall(at: Where, server: Standing) -> Met:
 
 
 WALL_S = 6.0
+SPARE = 64
+"""Files that this process has open besides."""
+
+
+@contextmanager
+def _may_open(count: int) -> Iterator[bool]:
+    """Let this process open so many files meanwhile; yield whether it may."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    own_process.raise_limit("RLIMIT_NOFILE", count)
+    try:
+        soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        yield soft == resource.RLIM_INFINITY or soft >= count
+    finally:
+        with suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
 
 def _open_files(pid: int) -> int:
