@@ -90,7 +90,7 @@ class Agent(talking.Worker):
         self.starting = False
         self.time = clock or Clock()
         self.part: Part | None = None
-        self.races = blocks.Races(self._carries)
+        self.races = blocks.Races(self._carries, apart=not isinstance(self.engines, Own))
         name = policy.name or f"{socket.gethostname()}-{os.getpid()}"
         super().__init__(
             address,

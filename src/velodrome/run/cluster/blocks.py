@@ -180,9 +180,11 @@ class _Race:
 class Races:
     """The races of one agent, one at a time."""
 
-    def __init__(self, taken: Callable[[], bool]) -> None:
-        """`taken` says whether the agent does something else."""
-        self._taken = taken
+    def __init__(self, taken: Callable[[], bool], apart: bool = False) -> None:
+        """`taken` says whether the agent does something else, `apart` whether root holds its policy beside it: then it
+        has no rights, and no home, to make environments and serve apps with.
+        """
+        self._taken, self._apart = taken, apart
         self._race: _Race | None = None
         self._watching: asyncio.Task[None] | None = None
 
@@ -202,6 +204,8 @@ class Races:
 
     async def begin(self, race: str, said: str) -> str:
         """Start the process of a race. Returns why it is refused; empty: it is begun, and says so itself."""
+        if self._apart:
+            return "it was started as root, and serves nothing; start agents for races as an ordinary user"
         if self._taken() or self.busy:
             return "it does something else for another command; wait until that has ended"
         try:
