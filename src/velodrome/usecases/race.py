@@ -217,7 +217,7 @@ def hosts_of(
             lab.third_parties,
             lab.start_seconds,
             secrets.marked_names(),
-            tuple(dict.fromkeys(one.app for one in study.answered if one.app is not None)),
+            tuple(one.app for one in study.answered if one.app is not None),
         )
 
     with cluster_load.reached(agents, keys) as (text, folder):
