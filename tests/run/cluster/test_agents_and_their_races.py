@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Self
 
 import pytest
@@ -21,6 +22,7 @@ from velodrome.run.cluster.agent import VERSION
 from velodrome.run.cluster.conducting import Player
 from velodrome.run.racing import race, store
 from velodrome.run.racing.race import Race
+from velodrome.run.supervision import python as processes_of_ours
 
 ADDRESS = talking.Address("tcp", "127.0.0.1", 1)
 WAY = talking.security("tcp")
@@ -104,11 +106,11 @@ def agents(
     monkeypatch: pytest.MonkeyPatch,
     processes: Mapping[str, Process],
     breaks: Callable[[str, int], str] = lambda _operation, _number: "",
-    **facts: str,
+    facts: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[handing.Hosts]:
     """Yield agents of these names as hosts of a race; `facts` are of the last of them."""
     waiting = list(processes.values())
-    monkeypatch.setattr(blocks.python, "start_own", lambda _module: waiting.pop(0))
+    monkeypatch.setattr(processes_of_ours, "start_own", lambda _module: waiting.pop(0))
     monkeypatch.setattr(handing, "POLL_S", 0.01)
     monkeypatch.setattr(handing, "LOST_S", 0.3)
     players = []
@@ -116,7 +118,7 @@ def agents(
         known = {"name": name, "host": name, "machine": name, "roles": ["load"], "busy": False}
         known |= {"version": VERSION, "engine": engine.VERSION}
         line: Any = Line(name, breaks if number == len(processes) else lambda _operation, _number: "")
-        players.append(Player(line, known | (facts if number == len(processes) else {})))
+        players.append(Player(line, known | (dict(facts) if number == len(processes) else {})))
 
     async def present(*_: object) -> Sequence[Player]:
         return players
@@ -208,7 +210,7 @@ def test_agents_that_differ_are_refused(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, facts: dict[str, str], python: str, match: str
 ) -> None:
     with (
-        agents(monkeypatch, {"a": Process(), "b": Process(python)}, **facts) as hosts,
+        agents(monkeypatch, {"a": Process(), "b": Process(python)}, facts=facts) as hosts,
         pytest.raises(AgentsDifferError, match=match),
     ):
         run(tmp_path / "run", hosts)
