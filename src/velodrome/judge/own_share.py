@@ -211,5 +211,5 @@ def _cost(share: OwnShare) -> str:
 def where_it_goes(share: OwnShare) -> str:
     """Return the heaviest functions of its profile: «Where its CPU goes: 41 % render (jinja2/environment.py) · …»."""
     heaviest = sorted(share.functions.items(), key=lambda one: (-one[1], one[0]))[:FRAMES]
-    told = [f"{percent(part)} {name}" for name, part in heaviest if part >= LEAST_TOLD]
-    return f"Where its CPU goes: {' · '.join(told)}" if told else ""
+    parts = [f"{percent(part)} {name}" for name, part in heaviest if part >= LEAST_TOLD]
+    return f"Where its CPU goes: {' · '.join(parts)}" if parts else ""

@@ -28,8 +28,8 @@ class Throttling:
 
     def seconds(self) -> float | None:
         """Return the sum over these groups; None where none of them tells."""
-        told = [found for file in self._files if (found := _throttled_s(file)) is not None]
-        return sum(told) if told else None
+        known = [found for file in self._files if (found := _throttled_s(file)) is not None]
+        return sum(known) if known else None
 
 
 def _files(mounts: str, groups: str) -> Iterator[Path]:
