@@ -93,7 +93,11 @@ OPEN = replace(CLOSED, open_loop=True, asked_rps=5_000.0, lag_p99_ms=0.04)
             Limit.CONNECTIONS,
             "are 625 at once (Little's law)",
         ),
-        (replace(OPEN, answered_rps=4_100.0), Limit.SERVER, "the rate was 5 000/s, and it gave 4 100/s correct responses."),
+        (
+            replace(OPEN, answered_rps=4_100.0),
+            Limit.SERVER,
+            "5 000/s, and it gave 4 100/s correct responses.",
+        ),
         (
             replace(OPEN, answered_rps=4_100.0, server=BUSY),
             Limit.SERVER,

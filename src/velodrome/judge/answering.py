@@ -344,7 +344,7 @@ def _failed(case: Case) -> list[str]:
 # --- The answer to one question: which contestant, by how much, and in a sentence a person can use.
 
 SAME_CPU = 0.05
-"""Two that cost the same CPU to this share are told apart by memory, however sure the difference is."""
+"""Two that cost the same CPU to this share are separated by memory, however sure the difference is."""
 
 
 def answer(
@@ -517,9 +517,9 @@ def _too_slow_alone(case: Case) -> str:
 def _recommended(case: Case) -> tuple[str, ...]:
     """Return those tied for first: who may be recommended first, of these the least CPU a request, then memory.
 
-    Two whose CPU a request is not told apart are decided by memory, and where that is not told apart either by the
-    estimate of CPU. Where several reach all that the load allows, these are the answer; one that does not, and is only
-    too noisy to be told from them, is not recommended beside them.
+    Where CPU per request does not differ clearly, memory decides, and where that does not either, the estimate of CPU.
+    Where several reach all that the load allows, these are the answer; one that does not, and is only
+    too noisy to be separated from them, is not recommended beside them.
     """
     assert case.ranking
     first = case.ranking.first
@@ -538,7 +538,7 @@ def _recommended(case: Case) -> tuple[str, ...]:
 
 
 def _least(labels: Sequence[str], samples: Sequence[Sample]) -> Sequence[str]:
-    """Return who is not told from the least, and who is within 5 % of it: by so much nobody decides."""
+    """Return who does not differ clearly from the least, and who is within 5 % of it: by so much nobody decides."""
     found = [sample for sample in samples if sample.label in labels]
     if not found:
         return labels

@@ -224,7 +224,7 @@ class Failing:
         return self.shown
 
     def more_blocks(self, _half_below: float, _level: float = 0.05) -> None:
-        """Return None: how failures will come cannot be told."""
+        """Return None: how failures will come is unknown."""
 
     def chance(self, share: float = 0.0) -> float:
         """Return how often shares differ so much by chance alone, if they truly differ by `share`."""
@@ -245,7 +245,7 @@ class Failing:
 
 
 def failing(before: Cell, after: Cell, load: Load) -> Failing | Missing:
-    """Return the failures of two cells, or why they are not told. Measurements set aside because of them count."""
+    """Return the failures of two cells, or why they are unknown. Measurements set aside because of them count."""
     sides = []
     for cell in (before, after):
         seen = cell.seen(load)

@@ -179,7 +179,7 @@ class Measured:
 
 
 def measure(check: Check, evidence: Evidence) -> Measured | Missing:
-    """Return what was measured for a check of cells, or why it cannot be told."""
+    """Return what was measured for a check of cells, or why it is unknown."""
     figures = [figure for figure in (check.figure, check.over, *(check.than or ())) if figure]
     places: list[tuple[Cell, Load]] = []
     numbers: list[Series | Known] = []

@@ -38,7 +38,7 @@ BOUND_BY_CPU = 0.5
 MOST_OF_IT = 0.5
 """Share of the response time that an app has to add for it to wait."""
 WIDEST = 0.3
-"""Interval of the server's share from which on it is not told."""
+"""Interval of the server's share from which on it is not reported."""
 FRAMES = 5
 """Functions of a profile that are reported."""
 LEAST_TOLD = 0.02

@@ -171,7 +171,7 @@ def hopeless(likely: Likely, share: float, bound: float) -> str:
 # --- Thresholds: whether a figure became worse by more than is allowed, in each cell that shows it.
 #
 # One is broken where the difference is surely beyond it, all thresholds considered (Holm); it holds where the whole
-# interval stays within; else it cannot be told, and never passes by luck.
+# interval stays within; else it is undecided, and never passes by luck.
 
 
 def gates(
@@ -344,7 +344,7 @@ class DiffCriteria:
     margins: Mapping[str, float] = field(default_factory=dict)
     """By metric."""
     metrics: tuple[str, ...] = ()
-    """Only these; empty: all. Fewer are told apart sooner."""
+    """Only these; empty: all. Fewer are settled sooner."""
     thresholds: tuple[Threshold, ...] = ()
 
 

@@ -35,7 +35,7 @@ from velodrome.model.verdict import DriverView, LatencyView, Standing, StepView
 MARGIN = 0.03
 """A lead below this is no lead, however sure: a server differs from itself by as much between blocks."""
 SETTLED = 0.05
-"""Two are called equal when no lead above this can hide in their interval; else it cannot be told."""
+"""Two are called equal when no lead above this can hide in their interval; else it is unknown."""
 
 
 @dataclass(frozen=True)

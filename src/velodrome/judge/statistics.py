@@ -585,7 +585,7 @@ def next_look(blocks: int) -> int:
 # Efron and Tibshirani, «An Introduction to the Bootstrap», 1993, chapters 12 and 16).
 
 WORLDS = 25_000
-"""The smallest chance that can be told is one over these: enough for a thousand figures looked at together."""
+"""The smallest chance that can be reported is one over these: enough for a thousand figures looked at together."""
 
 
 @dataclass(frozen=True)

@@ -134,7 +134,7 @@ def _asked(study: Study, results: Sequence[Result]) -> list[Result]:
 
 
 def _without_baselines(study: Study, results: Sequence[Result]) -> list[str]:
-    """Return why it cannot be told how much of a request is an app's own, where a baseline could not be measured."""
+    """Return why it is unknown how much of a request is an app's own, where a baseline could not be measured."""
     found = {}
     for question in study.questions:
         if question.baseline is None:

@@ -59,7 +59,7 @@ def _without(contestant: Contestant) -> tuple[object, ...]:
 
 
 def with_workers(contestant: Contestant, count: int) -> Contestant:
-    """Return the same setting with so many workers, told even where that is the default."""
+    """Return the same setting with so many workers, named even where that is the default."""
     return Contestant(
         contestant.stack, {**contestant.knobs, "workers": count}, contestant.packages, contestant.python
     )

@@ -1,7 +1,7 @@
 """What the doctor found, as text, JSON and JUnit: causes with evidence, cost and cure, then all that is none.
 
 JSON: schema `velodrome/doctor/1`, docs/doctor.schema.json. In JUnit each fault is a case: a cause is a failure, what
-cannot be told is skipped, and so is what was not tried.
+is undecided is skipped, and so is what was not tried.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

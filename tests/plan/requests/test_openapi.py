@@ -162,7 +162,10 @@ def test_swagger_2_is_read_too(tmp_path: Path) -> None:
         ('{"openapi": 3}', "it is no OpenAPI document"),
         ('{"openapi": "3.1.0"}', "it describes no operation"),
         ('{"openapi": "3.1.0", "paths": []}', "it describes no operation"),
-        ('{"openapi": "3.1.0", "paths": {"/": {"post": {}}}}', "leaves nothing to request: POST / (not among"),
+        (
+            '{"openapi": "3.1.0", "paths": {"/": {"post": {}}}}',
+            "leaves nothing to request: POST / (not among",
+        ),
         ("openapi: 3.1.0\ninfo:\n  title: Shop\n", "it describes no operation"),
         (
             "openapi: 3.1.0\ninfo: title: Shop\n",
