@@ -29,7 +29,7 @@ APP = "shop:application"
         (vd.compare, {"cpus": 0}, "cpus=0: at least 1"),
         (vd.compare, {"requests": ["GET cart"]}, "'GET cart'"),
         (vd.capacity, {"closed": True, "slo": "p99 < 1s"}, "closed=True shows throughput alone"),
-        (vd.load, {"requests": ["GET /"], "path": "/cart"}, "requests say all that is asked"),
+        (vd.load, {"requests": ["GET /"], "path": "/cart"}, "requests define everything"),
         (vd.tune, {"rate": -5}, "rate=-5 is not a rate"),
         (vd.tune, {"rate": math.nan}, "rate=nan is not a rate"),
         (vd.tune, {"rate": math.inf}, "rate=inf is not a rate"),

@@ -135,6 +135,6 @@ def test_what_makes_no_mix_is_one_sentence(tmp_path: Path, text: str, sentence: 
 def test_options_that_a_file_says_for_each_request_are_refused(mix: Path) -> None:
     ended = load("http://127.0.0.1:1/", "--requests-file", mix, "--body", "x")
     assert ended.returncode == 2
-    assert "--requests-file says it for each request" in ended.stderr
+    assert "--requests-file sets it for each request" in ended.stderr
     assert load("http://127.0.0.1:1/", "--requests-file", "/nowhere.toml").returncode == 2
     assert load("grpc://127.0.0.1:1/a/b", "--requests-file", mix).returncode == 2

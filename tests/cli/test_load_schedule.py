@@ -64,7 +64,7 @@ def test_the_report_has_a_line_for_each_piece(third_party: str) -> None:
         (["-R", "100", "--every", "5s"], "--every says how long a step takes"),
         (["-R", "fast"], "'fast' is not a rate"),
         (["-R", "1..x", "--ramp", "5s"], "'x' is not a rate"),
-        (["-R", "100:5s,200"], "'200' says not how long"),
+        (["-R", "100:5s,200"], "'200' has no duration"),
         (["-R", "100:soon"], "'soon' is not a span of time"),
         (["-R", "1..1000", "--step", "0.5"], "1999 steps are too many"),
         (["-R", "1..10", "--step", "-1"], "--step: -1 is not a step"),

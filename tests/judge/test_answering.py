@@ -218,8 +218,8 @@ def test_no_right_answer_at_all_is_zero_and_never_a_ratio() -> None:
         None,
         None,
     )
-    assert "the only one that gave a right answer." in found.sentence
-    assert "no right answer was given" in answer(list[Result](steady("uvicorn", [0, 0, 0]))).sentence
+    assert "the only one with a correct response." in found.sentence
+    assert "no response was correct" in answer(list[Result](steady("uvicorn", [0, 0, 0]))).sentence
 
 
 def test_missing_percentiles_stay_missing() -> None:

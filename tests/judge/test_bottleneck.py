@@ -44,11 +44,11 @@ OPEN = replace(CLOSED, open_loop=True, asked_rps=5_000.0, lag_p99_ms=0.04)
     ("evidence", "at", "said"),
     [
         (replace(CLOSED, requests=0, ok=0), Limit.UNKNOWN, "no request was made"),
-        (replace(CLOSED, ok=0), Limit.UNKNOWN, "no right answer came"),
+        (replace(CLOSED, ok=0), Limit.UNKNOWN, "no response was correct"),
         (
             replace(CLOSED, cpu_share=0.98, silent_after_s=3.0),
             Limit.UNKNOWN,
-            "The target gave no right answer after 3 s of 10 s",
+            "The target gave no correct response after 3 s of 10 s",
         ),
         (replace(CLOSED, cpu_share=0.98, cpus=1), Limit.GENERATOR, "server's: load it from another machine."),
         (
@@ -63,7 +63,7 @@ OPEN = replace(CLOSED, open_loop=True, asked_rps=5_000.0, lag_p99_ms=0.04)
         ),
         (replace(CLOSED, cpu_share=0.87, server=BUSY), Limit.SERVER, "both near their limit"),
         (replace(CLOSED, cpu_share=0.87, server=CROWDED), Limit.SERVER, "The server was the limit"),
-        (replace(OPEN, cpu_share=0.87, server=BUSY), Limit.SCHEDULE, "the schedule asked for no more"),
+        (replace(OPEN, cpu_share=0.87, server=BUSY), Limit.SCHEDULE, "the schedule had no higher rate"),
         (replace(CLOSED, debug=True), Limit.GENERATOR, "install a release build"),
         (replace(CLOSED, cpu_share=0.98), Limit.GENERATOR, "used 98 % of its core"),
         (replace(CLOSED, cpu_share=0.98, threads=2), Limit.GENERATOR, "each of its 2 cores"),
@@ -81,10 +81,10 @@ OPEN = replace(CLOSED, open_loop=True, asked_rps=5_000.0, lag_p99_ms=0.04)
         (
             replace(OPEN, lagged=True, lag_p99_ms=8.0, cpus=1),
             Limit.GENERATOR,
-            "a CPU of its own, or ask for less.",
+            "a CPU of its own, or lower the rate.",
         ),
-        (OPEN, Limit.SCHEDULE, "the schedule asked for no more"),
-        (replace(OPEN, asked_rps=None), Limit.SCHEDULE, "the schedule asked for no more"),
+        (OPEN, Limit.SCHEDULE, "the schedule had no higher rate"),
+        (replace(OPEN, asked_rps=None), Limit.SCHEDULE, "the schedule had no higher rate"),
         (replace(OPEN, capped=True, answered_rps=4_000.0, server=BUSY), Limit.SERVER, "98 % of a CPU"),
         (replace(OPEN, capped=True, answered_rps=4_000.0), Limit.SERVER, "gave 4 000/s"),
         (replace(CLOSED, queued_share=0.6), Limit.GENERATOR, "waited 60 % of the time"),
@@ -93,7 +93,11 @@ OPEN = replace(CLOSED, open_loop=True, asked_rps=5_000.0, lag_p99_ms=0.04)
             Limit.CONNECTIONS,
             "are 625 at once (Little's law)",
         ),
-        (replace(OPEN, answered_rps=4_100.0), Limit.SERVER, "asked 5 000/s and gave 4 100/s right answers."),
+        (
+            replace(OPEN, answered_rps=4_100.0),
+            Limit.SERVER,
+            "5 000/s, and it gave 4 100/s correct responses.",
+        ),
         (
             replace(OPEN, answered_rps=4_100.0, server=BUSY),
             Limit.SERVER,

@@ -106,7 +106,7 @@ def test_an_open_loop_without_latency_from_when_due_ranks_nobody_and_says_why() 
     trials = [foreign(AT_RATE, block, 100, at(1.0, 2.0)) for block in range(3)]
     answer = made.verdict(list(trials), question).answers[0]
     assert answer.outcome is Outcome.CANNOT_TELL
-    assert "ghz does not tell latency from when requests were due" in answer.sentence
+    assert "ghz does not report latency from when requests were due" in answer.sentence
     assert answer.standings[0].rank is None
 
 

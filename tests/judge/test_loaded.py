@@ -67,7 +67,7 @@ def test_failed_requests_are_told_of_just_the_blocks_they_set_aside() -> None:
 
 
 def test_no_failure_of_few_requests_is_no_proof() -> None:
-    with pytest.raises(InsufficientDataError, match=r"it takes 4 000 requests to tell so small a share"):
+    with pytest.raises(InsufficientDataError, match=r"it takes 4 000 requests to measure so small a share"):
         blocks(measured()).errors < percent(0.1)  # noqa: B015
 
 

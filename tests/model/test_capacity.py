@@ -17,7 +17,7 @@ from velodrome.model.load import Closed, Open
         ("sync", {"workers": 80}, THIRD_PARTY, Closed(40), 200, "40 ÷ 0.2 s = 200/s", "connections"),
         ("uvicorn", {}, THIRD_PARTY, Closed(40), 200, "40 ÷ 0.2 s = 200/s", "connections"),
         ("sync", {}, THIRD_PARTY, Open(100), 10, "2 ÷ 0.2 s = 10/s", "slots"),
-        ("sync", {}, THIRD_PARTY, Open(5), 5, "5/s asked for", "rate"),
+        ("sync", {}, THIRD_PARTY, Open(5), 5, "5/s requested", "rate"),
         ("sync", {}, CPU, Closed(40), 500, "1 ÷ 0.002 s = 500/s", "cpu"),
     ],
 )

@@ -126,7 +126,7 @@ def test_a_bad_version_is_told_with_its_cure(table: str, sentence: str) -> None:
 def test_a_contestant_that_no_question_asks_for_is_a_mistake() -> None:
     text = with_contestants('["uvicorn", "gunicorn-gevent"]') + 'contestants = ["uvicorn"]\n'
     assert problems(text) == [
-        "1:27 contestants[1]: no question asks for it; leave it out, or name it in a question"
+        "1:27 contestants[1]: no question has it; leave it out, or name it in a question"
     ]
 
 

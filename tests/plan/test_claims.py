@@ -112,7 +112,7 @@ def test_a_part_of_a_study_keeps_the_claims_it_is_about() -> None:
 @pytest.mark.parametrize(
     ("keys", "sentence"),
     [
-        ('metric = "cpu_us"\nof = "hello/uvicorn"', "checks[0]: says not when it holds; give at_least"),
+        ('metric = "cpu_us"\nof = "hello/uvicorn"', "checks[0]: does not state when it holds; give at_least"),
         (
             'metric = "cpu"\nof = "hello/uvicorn"\nat_most = 1',
             "checks[0].metric: 'cpu' is no metric; nearest: cpu_us",

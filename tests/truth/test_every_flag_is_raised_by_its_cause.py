@@ -124,7 +124,7 @@ def test_a_rate_beyond_the_server_is_not_stationary(serve: Fixture, observe: Fix
     """One connection at a time, 20 ms each: 50/s."""
     load = Load(Open(200, connections=1), 2.0, drain_s=0.1)
     seen = observe(serve("delays", 20), load, wait_ms=20.0)
-    assert "of the 200/s asked" in seen.flags[FlagKind.NOT_STATIONARY].sentence
+    assert "of the 200/s offered" in seen.flags[FlagKind.NOT_STATIONARY].sentence
     capped = seen.flags[FlagKind.CAPPED_BY_CONNECTIONS]
     assert capped.severity is Severity.INVALID
     assert "200/s × 20 ms needs 4" in capped.sentence

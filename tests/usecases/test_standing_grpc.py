@@ -89,11 +89,13 @@ def test_another_answer_than_the_right_one_is_reported(python: str, shop: Path) 
 
 
 def test_a_servicer_without_its_description_is_refused(python: str, shop: Path) -> None:
-    with pytest.raises(BadOptionError, match=r"--proto : a gRPC servicer is asked by its \.proto file"):
+    with pytest.raises(BadOptionError, match=r"--proto : a gRPC servicer needs its \.proto file"):
         look(AppSpec("rpc:Shop", python, str(shop), requests=(CALL,)))
-    with pytest.raises(BadOptionError, match="is asked one call, and these are 2: --request 'POST /package"):
+    with pytest.raises(
+        BadOptionError, match="needs exactly one call, and these are 2: --request 'POST /package"
+    ):
         look(asked("rpc:Shop", python, shop, CALL, CALL))
-    with pytest.raises(BadOptionError, match="asked by its method"):
+    with pytest.raises(BadOptionError, match="called by its method"):
         look(asked("rpc:Shop", python, shop, Request("cart", "/cart")))
     with pytest.raises(BadOptionError, match="a status and a part of the answer cannot be checked"):
         look(asked("rpc:Shop", python, shop, replace(CALL, expect_status=201)))

@@ -249,15 +249,18 @@ def _latency(case: Case, first: Sequence[str]) -> list[str]:
     name, p = (
         ("p99", "p99_ms") if all(view.p99_ms is not None for view in kept.values()) else ("p90", "p90_ms")
     )
-    told = {label: value for label, view in kept.items() if (value := getattr(view, p)) is not None}
+    values = {label: value for label, view in kept.items() if (value := getattr(view, p)) is not None}
     found = []
-    if len(told) > 1:
-        quick, slow = min(told, key=lambda label: told[label]), max(told, key=lambda label: told[label])
-        between = first and first[0] in told and first[0] not in (quick, slow)
-        own = f"; {case.runner(first[0]).called} has {_ms(told[first[0]])}" if between else ""
+    if len(values) > 1:
+        quick, slow = (
+            min(values, key=lambda label: values[label]),
+            max(values, key=lambda label: values[label]),
+        )
+        between = first and first[0] in values and first[0] not in (quick, slow)
+        own = f"; {case.runner(first[0]).called} has {_ms(values[first[0]])}" if between else ""
         found.append(
             f"At the same {exact(load.pace.rate)} for all, {name} is lowest with {case.runner(quick).called} "
-            f"({_ms(told[quick])}) and highest with {case.runner(slow).called} ({_ms(told[slow])}){own}"
+            f"({_ms(values[quick])}) and highest with {case.runner(slow).called} ({_ms(values[slow])}){own}"
         )
     if behind:
         verb = "does" if len(behind) == 1 else "do"
@@ -282,8 +285,8 @@ def _own(case: Case, outcome: Outcome) -> list[str]:
     if case.share is None:
         return []
     new = outcome is not Outcome.DOES_NOT_MATTER and is_known(case.share)
-    told = [_share_sentence(case, case.share)] if new else []
-    return [*told, *filter(None, [where_it_goes(case.share)])]
+    lines = [_share_sentence(case, case.share)] if new else []
+    return [*lines, *filter(None, [where_it_goes(case.share)])]
 
 
 def _share_sentence(case: Case, share: OwnShare) -> str:
@@ -341,7 +344,7 @@ def _failed(case: Case) -> list[str]:
 # --- The answer to one question: which contestant, by how much, and in a sentence a person can use.
 
 SAME_CPU = 0.05
-"""Two that cost the same CPU to this share are told apart by memory, however sure the difference is."""
+"""Two that cost the same CPU to this share are separated by memory, however sure the difference is."""
 
 
 def answer(
@@ -386,7 +389,7 @@ def answer(
     measured = next((measurement for runner in field for measurement in runner.measured), None)
     scope = _scope(question, measured)
     check = by_label.get(best.label) if best else None
-    told = [one for one in by_label.values() if one is check or one.survived is False]
+    shown = [one for one in by_label.values() if one is check or one.survived is False]
     beside = [sentence(one) for one in _with_more_workers(case, best, worker_counts)]
     return Answer(
         question=question.name,
@@ -399,7 +402,7 @@ def answer(
         standings=tuple(rows),
         to_settle=_to_settle(case, ranking, first, outcome, results) if ranking and first else "",
         limit=_limit(case, best) if best else "",
-        checks=tuple(sorted(told, key=lambda one: one is not check)),
+        checks=tuple(sorted(shown, key=lambda one: one is not check)),
         cpus=measured.for_cpus if measured else None,
         own_share=share,
     )
@@ -514,9 +517,9 @@ def _too_slow_alone(case: Case) -> str:
 def _recommended(case: Case) -> tuple[str, ...]:
     """Return those tied for first: who may be recommended first, of these the least CPU a request, then memory.
 
-    Two whose CPU a request is not told apart are decided by memory, and where that is not told apart either by the
-    estimate of CPU. Where several reach all that the load allows, these are the answer; one that does not, and is only
-    too noisy to be told from them, is not recommended beside them.
+    Where CPU per request does not differ clearly, memory decides, and where that does not either, the estimate of CPU.
+    Where several reach all that the load allows, these are the answer; one that does not, and is only
+    too noisy to be separated from them, is not recommended beside them.
     """
     assert case.ranking
     first = case.ranking.first
@@ -535,7 +538,7 @@ def _recommended(case: Case) -> tuple[str, ...]:
 
 
 def _least(labels: Sequence[str], samples: Sequence[Sample]) -> Sequence[str]:
-    """Return who is not told from the least, and who is within 5 % of it: by so much nobody decides."""
+    """Return who does not differ clearly from the least, and who is within 5 % of it: by so much nobody decides."""
     found = [sample for sample in samples if sample.label in labels]
     if not found:
         return labels
@@ -615,10 +618,10 @@ def _slower(case: Case, first: Sequence[str], fastest: float) -> str:
     """Return the ceiling people most need to hear of: that of sync workers, the highest of several."""
     rest = [runner for runner in case.field if runner.label not in first]
     workers = [runner for runner in rest if runner.stack and runner.stack.slots is one_per_worker]
-    told = (
+    reasons = (
         cannot_exceed(workers, case.ceilings, fastest)[-1:] or cannot_exceed(rest, case.ceilings, fastest)[:1]
     )
-    return f"; {told[0]}" if told else ""
+    return f"; {reasons[0]}" if reasons else ""
 
 
 def _winner(case: Case, label: str) -> str:

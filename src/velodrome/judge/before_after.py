@@ -224,7 +224,7 @@ class Failing:
         return self.shown
 
     def more_blocks(self, _half_below: float, _level: float = 0.05) -> None:
-        """Return None: how failures will come cannot be told."""
+        """Return None: how failures will come is unknown."""
 
     def chance(self, share: float = 0.0) -> float:
         """Return how often shares differ so much by chance alone, if they truly differ by `share`."""
@@ -245,7 +245,7 @@ class Failing:
 
 
 def failing(before: Cell, after: Cell, load: Load) -> Failing | Missing:
-    """Return the failures of two cells, or why they are not told. Measurements set aside because of them count."""
+    """Return the failures of two cells, or why they are unknown. Measurements set aside because of them count."""
     sides = []
     for cell in (before, after):
         seen = cell.seen(load)
@@ -440,7 +440,7 @@ def _environment(run: Results) -> dict[str, str]:
 
 
 def _aside(side: str, run: Results, stacks: Mapping[str, Stack]) -> Iterator[str]:
-    return (f"{side}: {told}" for told in set_aside(run.trials, stacks))
+    return (f"{side}: {reason}" for reason in set_aside(run.trials, stacks))
 
 
 def _only_one(ours: Iterable[tuple[str, str]], theirs: Iterable[tuple[str, str]]) -> Iterator[str]:
@@ -472,16 +472,16 @@ def _other_load(
 
 def _changed(pairings: Sequence[Pairing]) -> Iterator[str]:
     """Yield what differs between the sides beside what is measured: interpreters, packages, limits."""
-    told: dict[str, None] = {}
+    changes: dict[str, None] = {}
     for pairing in pairings:
         before, after = _last(pairing.before.runner), _last(pairing.after.runner)
         if before is None or after is None:
             continue
         called = pairing.before.runner.called
         if before.python != after.python:
-            told[f"{called}: Python {before.python} before, {after.python} after"] = None
+            changes[f"{called}: Python {before.python} before, {after.python} after"] = None
         if before.trial.limits != after.trial.limits:
-            told[f"{called}: the limits of the server differ"] = None
+            changes[f"{called}: the limits of the server differ"] = None
         names = sorted({*before.packages, *after.packages})
         versions = [
             f"{name} {before.packages.get(name, 'not there')} → {after.packages.get(name, 'gone')}"
@@ -489,8 +489,8 @@ def _changed(pairings: Sequence[Pairing]) -> Iterator[str]:
             if before.packages.get(name) != after.packages.get(name)
         ]
         if versions:
-            told[f"{called}: {listed(versions)}"] = None
-    yield from map(sentence, told)
+            changes[f"{called}: {listed(versions)}"] = None
+    yield from map(sentence, changes)
 
 
 def _last(runner: Runner) -> Measurement | None:

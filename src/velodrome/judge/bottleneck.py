@@ -182,10 +182,10 @@ def evidence(
     )
 
 
-def _nothing(told: Evidence) -> Found | None:
-    if told.requests == 0:
+def _nothing(seen: Evidence) -> Found | None:
+    if seen.requests == 0:
         return Limit.UNKNOWN, "Cannot tell what the limit was: no request was made."
-    if told.ok == 0:
+    if seen.ok == 0:
         return (
             Limit.UNKNOWN,
             "Cannot tell what the limit was: no response was correct, so this says nothing about speed.",
@@ -193,135 +193,135 @@ def _nothing(told: Evidence) -> Found | None:
     return None
 
 
-def _silent(told: Evidence) -> Found | None:
-    if told.silent_after_s is None:
+def _silent(seen: Evidence) -> Found | None:
+    if seen.silent_after_s is None:
         return None
-    what = silence_sentence(told.silent_after_s)
+    what = silence_sentence(seen.silent_after_s)
     return Limit.UNKNOWN, (
-        f"{what[0].upper()}{what[1:]} of {quantity.span(told.span_s)}, so the figures are those of a server that was "
+        f"{what[0].upper()}{what[1:]} of {quantity.span(seen.span_s)}, so the figures are those of a server that was "
         "there and of one that was not. See whether it still runs, and what it logged."
     )
 
 
-def _both(told: Evidence) -> Found | None:
+def _both(seen: Evidence) -> Found | None:
     """Two that are full together: the figures are of the pair."""
-    server, at = told.server, Limit.GENERATOR if told.cpu_share > SATURATED else Limit.SERVER
-    if told.debug or server is None or told.cpu_share < BUSY or not is_full(server):
+    server, at = seen.server, Limit.GENERATOR if seen.cpu_share > SATURATED else Limit.SERVER
+    if seen.debug or server is None or seen.cpu_share < BUSY or not is_full(server):
         return None
-    if told.open_loop and at is Limit.SERVER:
+    if seen.open_loop and at is Limit.SERVER:
         return None  # a schedule tells whether the server was too slow for it, and the generator was not
     return at, (
-        f"Generator and server were both near their limit: the generator used {quantity.percent(told.cpu_share)} of "
-        f"{_cores(told)}, and {server_used(server)}. The server alone may give more: {_relief(told)}."
+        f"Generator and server were both near their limit: the generator used {quantity.percent(seen.cpu_share)} of "
+        f"{_cores(seen)}, and {server_used(server)}. The server alone may give more: {_relief(seen)}."
     )
 
 
-def _relief(told: Evidence) -> str:
+def _relief(seen: Evidence) -> str:
     """Return what takes load off the generator: another thread only where there is a CPU for it."""
-    if told.cpus is not None and told.cpus <= told.threads:
+    if seen.cpus is not None and seen.cpus <= seen.threads:
         return "load it from another machine"
-    return f"use -t {told.threads + 1}, or load it from another machine"
+    return f"use -t {seen.threads + 1}, or load it from another machine"
 
 
-def _generator(told: Evidence) -> Found | None:
-    queued = told.queued_share or 0.0
-    fault = generator_fault(told.cpu_share, queued_share=queued, lagged=told.lagged, debug=told.debug)
+def _generator(seen: Evidence) -> Found | None:
+    queued = seen.queued_share or 0.0
+    fault = generator_fault(seen.cpu_share, queued_share=queued, lagged=seen.lagged, debug=seen.debug)
     ours = "These figures are its own, not the server's"
     said = {
         GeneratorFault.DEBUG: f"it was built without optimisation. {ours}: install a release build.",
         GeneratorFault.SATURATED: (
-            f"it used {quantity.percent(told.cpu_share)} of {_cores(told)}. {ours}: {_relief(told)}."
+            f"it used {quantity.percent(seen.cpu_share)} of {_cores(seen)}. {ours}: {_relief(seen)}."
         ),
         GeneratorFault.QUEUED: (
             f"it waited {quantity.percent(queued)} of the time for a CPU that others had. {ours}: give it one of its "
             "own (taskset), or load from another machine."
         ),
         GeneratorFault.LAGGED: (
-            f"it sent one request in a hundred {quantity.milliseconds(told.lag_p99_ms)} ms late or more. {ours}: "
-            f"leave it a CPU of its own, {_thread(told)}or lower the rate."
+            f"it sent one request in a hundred {quantity.milliseconds(seen.lag_p99_ms)} ms late or more. {ours}: "
+            f"leave it a CPU of its own, {_thread(seen)}or lower the rate."
         ),
     }
     return None if fault is None else (Limit.GENERATOR, f"The generator was the limit: {said[fault]}")
 
 
-def _thread(told: Evidence) -> str:
-    return "" if told.cpus is not None and told.cpus <= told.threads else f"use -t {told.threads + 1}, "
+def _thread(seen: Evidence) -> str:
+    return "" if seen.cpus is not None and seen.cpus <= seen.threads else f"use -t {seen.threads + 1}, "
 
 
-def _open(told: Evidence) -> Found:
-    asked, answered = told.asked_rps, quantity.rate(told.answered_rps)
-    if told.capped and not _queues_in_the_server(told):
+def _open(seen: Evidence) -> Found:
+    asked, answered = seen.asked_rps, quantity.rate(seen.answered_rps)
+    if seen.capped and not _queues_in_the_server(seen):
         needed = ""
-        if asked is not None and told.mean_ms is not None:
-            count = quantity.grouped(asked * told.mean_ms / 1000)
+        if asked is not None and seen.mean_ms is not None:
+            count = quantity.grouped(asked * seen.mean_ms / 1000)
             needed = (
-                f": {quantity.rate(asked)} × {quantity.milliseconds(told.mean_ms)} ms from sent to done "
+                f": {quantity.rate(asked)} × {quantity.milliseconds(seen.mean_ms)} ms from sent to done "
                 f"are {count} at once (Little's law)"
             )
         return Limit.CONNECTIONS, (
-            f"The connections were the limit: all {quantity.grouped(told.at_once)} were in use{needed}. Raise -c; if "
+            f"The connections were the limit: all {quantity.grouped(seen.at_once)} were in use{needed}. Raise -c; if "
             "the latency rises with them, it is the server."
         )
-    if asked is None or told.answered_rps >= KEPT_UP * asked:
+    if asked is None or seen.answered_rps >= KEPT_UP * asked:
         return (
             Limit.SCHEDULE,
             "Nothing was at its limit: the schedule had no higher rate, and the server kept up.",
         )
-    if (stuck := _stuck(told)) is not None:
+    if (stuck := _stuck(seen)) is not None:
         return stuck
-    why = because_of_server(told.server)
+    why = because_of_server(seen.server)
     return Limit.SERVER, (
         f"The server was the limit: the rate was {quantity.rate(asked)}, and it gave {answered} correct responses{why}."
     )
 
 
-def _queues_in_the_server(told: Evidence) -> bool:
+def _queues_in_the_server(seen: Evidence) -> bool:
     """Whether the connections are in use because requests wait in the server for each other, and not for each alone."""
-    if told.server is not None and is_busy(told.server):
+    if seen.server is not None and is_busy(seen.server):
         return True
-    return bool(told.mean_ms and told.fastest_ms and told.mean_ms > QUEUES_SURELY * told.fastest_ms)
+    return bool(seen.mean_ms and seen.fastest_ms and seen.mean_ms > QUEUES_SURELY * seen.fastest_ms)
 
 
-def _closed(told: Evidence) -> Found:
-    server = told.server
+def _closed(seen: Evidence) -> Found:
+    server = seen.server
     if server is not None and is_busy(server):
         return Limit.SERVER, f"The server was the limit{because_of_server(server)}."
-    if (stuck := _stuck(told)) is not None:
+    if (stuck := _stuck(seen)) is not None:
         return stuck
-    mean, fastest = told.mean_ms, told.fastest_ms
+    mean, fastest = seen.mean_ms, seen.fastest_ms
     if mean is None or not fastest:
         return Limit.UNKNOWN, "Cannot tell what the limit was: no latency was measured."
-    return _no_queue(told, mean) if mean <= QUEUES * fastest else _queue(told, mean / fastest)
+    return _no_queue(seen, mean) if mean <= QUEUES * fastest else _queue(seen, mean / fastest)
 
 
-def _queue(told: Evidence, times: float) -> Found:
+def _queue(seen: Evidence, times: float) -> Found:
     """An answer takes so many times what it takes alone: requests wait, and no thread of the server is busy."""
-    if (pieces := _in_pieces(told)) is not None:
+    if (pieces := _in_pieces(seen)) is not None:
         return pieces
     as_long = f"an answer took {quantity.number(times, 2)} times as long as the fastest"
-    if told.server is not None:
-        why = because_of_server(told.server)
+    if seen.server is not None:
+        why = because_of_server(seen.server)
         return Limit.SERVER, f"The server was the limit: requests wait in it for each other ({as_long}){why}."
     if times >= QUEUES_SURELY:
         return Limit.SERVER, (
             f"The server was the limit: on average {as_long}, so requests waited in it for each other."
         )
     return Limit.UNKNOWN, (
-        f"Cannot tell the server from the connections: on average {as_long}. Use -c {2 * told.at_once}: if the rate "
+        f"Cannot tell the server from the connections: on average {as_long}. Use -c {2 * seen.at_once}: if the rate "
         "rises, it was the connections (-c auto finds where it stops)."
     )
 
 
-def _in_pieces(told: Evidence) -> Found | None:
+def _in_pieces(seen: Evidence) -> Found | None:
     """Most of the time of an answer is from its first byte to its last: it did not wait for others, it came slowly."""
-    mean, arriving = told.mean_ms, told.arriving_ms or 0.0
+    mean, arriving = seen.mean_ms, seen.arriving_ms or 0.0
     if mean is None or arriving < MOSTLY * mean:
         return None
     share = (
         f"of the {quantity.milliseconds(mean)} ms of an answer, {quantity.milliseconds(arriving)} are from its "
         "first byte to its last"
     )
-    if told.server is None:
+    if seen.server is None:
         return Limit.UNKNOWN, (
             f"Cannot tell the link from the server: {share}. The link's rate makes them so long, or the server writes "
             "slowly: load it from its own machine to see which."
@@ -335,14 +335,14 @@ def _in_pieces(told: Evidence) -> Found | None:
     return Limit.SERVER, f"The server was the limit: it writes its answers in pieces, and {share}{delayed}."
 
 
-def _no_queue(told: Evidence, mean: float) -> Found:
+def _no_queue(seen: Evidence, mean: float) -> Found:
     """Nobody waits for others: what one request takes, and how many there are at once, is all there is."""
-    count = quantity.grouped(told.at_once)
-    rate = quantity.rate(told.at_once / mean * 1000)
+    count = quantity.grouped(seen.at_once)
+    rate = quantity.rate(seen.at_once / mean * 1000)
     law = f"{count} at once ÷ {quantity.milliseconds(mean)} ms (Little's law) = {rate}"
-    if told.rtt_ms is not None and told.rtt_ms >= MOSTLY * mean:
+    if seen.rtt_ms is not None and seen.rtt_ms >= MOSTLY * mean:
         return Limit.LINK, (
-            f"The link was the limit: its round trip is {quantity.milliseconds(told.rtt_ms)} ms of "
+            f"The link was the limit: its round trip is {quantity.milliseconds(seen.rtt_ms)} ms of "
             f"{quantity.milliseconds(mean)} ms, and {law}. More connections (-c) would get more."
         )
     return Limit.CONNECTIONS, (
@@ -350,38 +350,38 @@ def _no_queue(told: Evidence, mean: float) -> Found:
     )
 
 
-def _stuck(told: Evidence) -> Found | None:
+def _stuck(seen: Evidence) -> Found | None:
     """Bytes lay in sockets and could not go out."""
-    if not told.looks or told.looks_unsent < MOSTLY * told.looks:
+    if not seen.looks or seen.looks_unsent < MOSTLY * seen.looks:
         return None
-    if told.retransmitted > REPEATED * told.requests:
+    if seen.retransmitted > REPEATED * seen.requests:
         return Limit.LINK, (
             "The link was the limit: what we sent lay in our sockets, and "
-            f"{quantity.grouped(told.retransmitted)} segments had to be sent again."
+            f"{quantity.grouped(seen.retransmitted)} segments had to be sent again."
         )
     return Limit.SERVER, (
         "The server was the limit, or the link's rate: what we sent lay in our sockets and was not taken, and nothing "
-        f"was lost on the way{because_of_server(told.server)}."
+        f"was lost on the way{because_of_server(seen.server)}."
     )
 
 
-def _facts(told: Evidence) -> str:
+def _facts(seen: Evidence) -> str:
     """Return what was looked at: `Generator: 21 % of its core, io_uring, …`."""
-    parts = [f"{quantity.percent(told.cpu_share)} of {_cores(told)}, {told.transport}"]
-    if told.real_time:
+    parts = [f"{quantity.percent(seen.cpu_share)} of {_cores(seen)}, {seen.transport}"]
+    if seen.real_time:
         parts.append("real-time priority")
-    if told.awake_share:
-        parts.append(f"{quantity.percent(told.awake_share)} awake for what was about to be due")
-    if told.queued_share is not None:
-        parts.append(f"waited {quantity.percent(told.queued_share)} of the time for a CPU")
-    if told.lag_p99_ms is not None:
-        parts.append(f"lag p99 {quantity.milliseconds(told.lag_p99_ms)} ms")
-    if told.looks:
+    if seen.awake_share:
+        parts.append(f"{quantity.percent(seen.awake_share)} awake for what was about to be due")
+    if seen.queued_share is not None:
+        parts.append(f"waited {quantity.percent(seen.queued_share)} of the time for a CPU")
+    if seen.lag_p99_ms is not None:
+        parts.append(f"lag p99 {quantity.milliseconds(seen.lag_p99_ms)} ms")
+    if seen.looks:
         parts.append(
-            f"bytes unsent in {quantity.percent(told.looks_unsent / told.looks)} of looks at its sockets"
+            f"bytes unsent in {quantity.percent(seen.looks_unsent / seen.looks)} of looks at its sockets"
         )
     said = f"Generator: {', '.join(parts)}."
-    if (server := told.server) is not None:
+    if (server := seen.server) is not None:
         said += (
             f" Server: {quantity.number(server.cpu_s / server.span_s, 2)} of {server.cpus} CPUs, its busiest thread "
             f"{quantity.percent(server.busiest_cpu_s / server.span_s)} of one, which it waited for "
@@ -390,5 +390,5 @@ def _facts(told: Evidence) -> str:
     return said
 
 
-def _cores(told: Evidence) -> str:
-    return "its core" if told.threads == 1 else f"each of its {told.threads} cores"
+def _cores(seen: Evidence) -> str:
+    return "its core" if seen.threads == 1 else f"each of its {seen.threads} cores"

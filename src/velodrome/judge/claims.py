@@ -64,32 +64,32 @@ def contradictions(claim: Claim) -> tuple[str, ...]:
     return tuple(filter(None, found))
 
 
-def beyond_littles_law(told: Arithmetic) -> str:
+def beyond_littles_law(arithmetic: Arithmetic) -> str:
     """Return why a published rate is impossible for what it is said to have run on, or nothing.
 
     What holds a slot for W seconds and has n of them cannot do more than n ÷ W (Little 1961, docs/method.md).
     """
-    wait_s = told.wait_ms / 1000
-    most = told.slots / wait_s
-    if told.published_rps <= most * (1 + TOLERANCE):
+    wait_s = arithmetic.wait_ms / 1000
+    most = arithmetic.slots / wait_s
+    if arithmetic.published_rps <= most * (1 + TOLERANCE):
         return ""
-    needed = told.published_rps * wait_s
+    needed = arithmetic.published_rps * wait_s
     return (
-        f"{told.slots} {told.what} that each wait {short(told.wait_ms)} ms cannot exceed "
-        f"{told.slots} ÷ {short(wait_s)} s = {exact(most)}; the published {short(told.published_rps)}/s takes "
-        f"{number(needed, 2)} of them, so it cannot have had {told.slots} {told.what} in all, or they did not "
-        f"wait {short(told.wait_ms)} ms"
+        f"{arithmetic.slots} {arithmetic.what} that each wait {short(arithmetic.wait_ms)} ms cannot exceed "
+        f"{arithmetic.slots} ÷ {short(wait_s)} s = {exact(most)}; the published {short(arithmetic.published_rps)}/s "
+        f"takes {number(needed, 2)} of them, so it cannot have had {arithmetic.slots} {arithmetic.what} in all, or "
+        f"they did not wait {short(arithmetic.wait_ms)} ms"
     )
 
 
-def beside_its_table(told: Contradiction) -> str:
+def beside_its_table(contradiction: Contradiction) -> str:
     """Return how what a text says differs from what its own table gives, or nothing."""
-    table = told.a / told.b
-    if abs(table / told.says - 1) <= TOLERANCE:
+    table = contradiction.a / contradiction.b
+    if abs(table / contradiction.says - 1) <= TOLERANCE:
         return ""
     return (
-        f"the publication says {short(told.says)} for {told.about}; its own table gives "
-        f"{short(told.a)} ÷ {short(told.b)} = {number(table, 3)}"
+        f"the publication says {short(contradiction.says)} for {contradiction.about}; its own table gives "
+        f"{short(contradiction.a)} ÷ {short(contradiction.b)} = {number(table, 3)}"
     )
 
 
@@ -179,7 +179,7 @@ class Measured:
 
 
 def measure(check: Check, evidence: Evidence) -> Measured | Missing:
-    """Return what was measured for a check of cells, or why it cannot be told."""
+    """Return what was measured for a check of cells, or why it is unknown."""
     figures = [figure for figure in (check.figure, check.over, *(check.than or ())) if figure]
     places: list[tuple[Cell, Load]] = []
     numbers: list[Series | Known] = []
@@ -360,13 +360,13 @@ def _to_settle(one: Check, found: Measured, evidence: Evidence) -> str:
     bounds = [bound for bound in (one.at_least, one.at_most) if bound is not None]
     within = [bound for bound in bounds if found.interval.low < bound < found.interval.high] or bounds
     nearest = min(within, key=lambda bound: abs(bound - found.interval.mid))
-    told = f"the interval {in_unit(found.interval, unit(one))} reaches across {in_unit(nearest, unit(one))}"
+    reason = f"the interval {in_unit(found.interval, unit(one))} reaches across {in_unit(nearest, unit(one))}"
     if found.pair is None or found.comparison is None or nearest <= 0 or found.interval.mid <= 0:
-        return told
+        return reason
     distance = abs(math.log(found.interval.mid / nearest))
     cells = {(cell.question.name, cell.runner.label) for cell in found.cells}
     seconds = sum(block_s(evidence.results, [label], question) for question, label in cells)
-    return f"{told}; {more_blocks(found.comparison, found.pair, distance, seconds)}"
+    return f"{reason}; {more_blocks(found.comparison, found.pair, distance, seconds)}"
 
 
 def _by_facts(one: Check, evidence: Evidence) -> Checked:

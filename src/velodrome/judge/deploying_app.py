@@ -15,7 +15,7 @@ from velodrome.model.trial import Contestant
 
 HOST, PORT = "127.0.0.1", 8000
 FILE = "serve"
-"""Module that is written where servers cannot be told the app as it is; `.py` is its file."""
+"""Module that is written where servers cannot be given the app as it is; `.py` is its file."""
 INSTALL = "python -m pip install"
 
 

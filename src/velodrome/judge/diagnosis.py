@@ -228,7 +228,7 @@ def _undosed(ratio: float) -> float:
 
 
 def rate_lost(as_it_is: SloRate, cured: SloRate) -> Interval | None:
-    """Return by how much the rate up to which an SLO holds is higher with the cure; None: it cannot be told."""
+    """Return by how much the rate up to which an SLO holds is higher with the cure; None: it is unknown."""
     if cured.rate is None or (as_it_is.rate is None and as_it_is.holds is not False):
         return None
     before = as_it_is.rate or Interval(0.0, 0.0, 0.0)

@@ -142,7 +142,7 @@ class Runner:
         return Side.AT_LEAST if any(map(at_its_own_limit, self.counted_under(load))) else None
 
     def ceiling(self, question: Question, load: Load) -> Ceiling | None:
-        """Return what arithmetic allows it under a load; None too where it cannot be told."""
+        """Return what arithmetic allows it under a load; None too where it is unknown."""
         if self.stack is None or not set(self.contestant.knobs) <= set(self.stack.knobs):
             return None
         first = next(iter(self.measured), None)

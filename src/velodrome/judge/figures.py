@@ -287,7 +287,7 @@ def slowest(cell: Cell, load: Load) -> Number:
 
 
 def by_histogram(
-    part: str, what: Callable[[Histogram], float | None], told: str
+    part: str, what: Callable[[Histogram], float | None], called: str
 ) -> Callable[[Cell, Load], Number]:
     """Return what takes a number from the histogram of latencies from sent, or as the driver tells it."""
 
@@ -301,15 +301,15 @@ def by_histogram(
             else getattr(one.load.sent, part, None)
             for one in found
         }
-        return _series_latency(values, cell, load, told)
+        return _series_latency(values, cell, load, called)
 
     return take
 
 
-def _series_latency(values: Mapping[int, float | None], cell: Cell, load: Load, told: str) -> Number:
+def _series_latency(values: Mapping[int, float | None], cell: Cell, load: Load, called: str) -> Number:
     there = {block: value for block, value in values.items() if value}
     if not there:
-        return Missing(f"{load.driver} reported no {told} under {load.label}")
+        return Missing(f"{load.driver} reported no {called} under {load.label}")
     known = cell.runner.noise.extreme
     return Series(there, noise=known.share, noise_df=known.df)
 
@@ -344,7 +344,9 @@ def _of_server(
         found = cell.used(load)
         if isinstance(found, Missing):
             return found
-        values = {measurement.trial.block: told for measurement in found if (told := value(measurement))}
+        values = {
+            measurement.trial.block: reported for measurement in found if (reported := value(measurement))
+        }
         if not values:
             return Missing(f"{cell.runner.called} reported no {what} under {load.label}")
         known = noise(cell.runner.noise, found)
@@ -408,10 +410,10 @@ def _queue(part: str, what: str) -> Callable[[Cell, Load], Number]:
         found = cell.seen(load)
         if isinstance(found, Missing):
             return found
-        told = [getattr(one.queue, part) for one in found]
-        if all(one is None for one in told):
+        reported = [getattr(one.queue, part) for one in found]
+        if all(one is None for one in reported):
             return Missing(f"this system does not report {what}")
-        return counted([float(one) for one in told if one is not None])
+        return counted([float(one) for one in reported if one is not None])
 
     return take
 

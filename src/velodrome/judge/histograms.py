@@ -60,7 +60,7 @@ class Histogram:
         How many of n independent requests stay within the true percentile is binomial; so the true one lies between
         the values of two ranks, whatever the distribution (H. A. David, «Order Statistics», 1981, section 2.5).
         The end is None where even the slowest request is no upper bound. None: `FEW_BEYOND` values or more lie beyond
-        it, or too few for it to be told at all. Requests that were slow together tell less than as many apart.
+        it, or too few to report it at all. Requests that were slow together show less than as many apart.
 
         `starts` is the standard error, in logarithms, that the starts of the server add: another would be slower or
         faster altogether. It widens both ends, as independent errors add up.

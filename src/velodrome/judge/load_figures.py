@@ -143,8 +143,8 @@ def _histogram(document: Mapping[str, Any], span: str) -> Histogram | None:
 def _of_span(
     document: Mapping[str, Any], metric: LoadMetric, histogram: Callable[[str], Histogram | None]
 ) -> Figure:
-    told = _of_document(document, metric.span)
-    if told is None or told.get("max") is None:
+    statistics = _of_document(document, metric.span)
+    if statistics is None or statistics.get("max") is None:
         return Figure(None, _absent(document, metric.span))
     given_up = (
         sum(document["outcomes"].get(name, 0) for name in GIVEN_UP) if metric.span in {"due", "sent"} else 0
@@ -152,10 +152,10 @@ def _of_span(
     beyond, but = _untimed(document, metric)
     if metric.percentile is None:
         at_least = metric.statistic == "max" and given_up > 0
-        return Figure(told[metric.statistic], lower_bound=at_least, beyond=beyond, but=but)
+        return Figure(statistics[metric.statistic], lower_bound=at_least, beyond=beyond, but=but)
     found = histogram(metric.span)
     if found is None:
-        value = told.get(f"p{metric.percentile:g}")
+        value = statistics.get(f"p{metric.percentile:g}")
         return Figure(
             value,
             ""
@@ -168,7 +168,7 @@ def _of_span(
             None,
             f"it needs {requests_needed(metric)} requests, and there were {found.total}: load longer (-z)",
         )
-    biggest = told["max"]
+    biggest = statistics["max"]
     within = found.total * metric.percentile / 100 <= found.total - given_up
     value = value if biggest is None else min(value, biggest)
     return Figure(value, lower_bound=not within, beyond=beyond, but=but)

@@ -38,7 +38,7 @@ BOUND_BY_CPU = 0.5
 MOST_OF_IT = 0.5
 """Share of the response time that an app has to add for it to wait."""
 WIDEST = 0.3
-"""Interval of the server's share from which on it is not told."""
+"""Interval of the server's share from which on it is not reported."""
 FRAMES = 5
 """Functions of a profile that are reported."""
 LEAST_TOLD = 0.02
@@ -212,5 +212,5 @@ def _cost(share: OwnShare) -> str:
 def where_it_goes(share: OwnShare) -> str:
     """Return the heaviest functions of its profile: «Where its CPU goes: 41 % render (jinja2/environment.py) · …»."""
     heaviest = sorted(share.functions.items(), key=lambda one: (-one[1], one[0]))[:FRAMES]
-    told = [f"{percent(part)} {name}" for name, part in heaviest if part >= LEAST_TOLD]
-    return f"Where its CPU goes: {' · '.join(told)}" if told else ""
+    parts = [f"{percent(part)} {name}" for name, part in heaviest if part >= LEAST_TOLD]
+    return f"Where its CPU goes: {' · '.join(parts)}" if parts else ""

@@ -171,7 +171,7 @@ def hopeless(likely: Likely, share: float, bound: float) -> str:
 # --- Thresholds: whether a figure became worse by more than is allowed, in each cell that shows it.
 #
 # One is broken where the difference is surely beyond it, all thresholds considered (Holm); it holds where the whole
-# interval stays within; else it cannot be told, and never passes by luck.
+# interval stays within; else it is undecided, and never passes by luck.
 
 
 def gates(
@@ -316,19 +316,19 @@ def _insufficient_summing(found: Sequence[Difference], of: int, block_s: float) 
 
 def notes(differences: Sequence[Difference], sides: Sides) -> list[str]:
     """Return what a reader must know of all figures together."""
-    told = [difference for difference in differences if difference.chance is not None]
+    tested = [difference for difference in differences if difference.chance is not None]
     found = []
-    if told and not sides.paired:
+    if tested and not sides.paired:
         found.append(DRIFT)
     unsure = [
         difference
-        for difference in told
+        for difference in tested
         if difference.change is Change.INSUFFICIENT and (difference.chance or 0.0) < 0.05
     ]
     if unsure:
         verb = "looks" if len(unsure) == 1 else "look"
         found.append(
-            f"{len(unsure)} of {len(told)} figures {verb} different by {'its' if len(unsure) == 1 else 'their'} own "
+            f"{len(unsure)} of {len(tested)} figures {verb} different by {'its' if len(unsure) == 1 else 'their'} own "
             "interval; of so many looked at, one of twenty does by chance, so that is not called a change."
         )
     return found
@@ -344,7 +344,7 @@ class DiffCriteria:
     margins: Mapping[str, float] = field(default_factory=dict)
     """By metric."""
     metrics: tuple[str, ...] = ()
-    """Only these; empty: all. Fewer are told apart sooner."""
+    """Only these; empty: all. Fewer are settled sooner."""
     thresholds: tuple[Threshold, ...] = ()
 
 

@@ -35,7 +35,7 @@ from velodrome.model.verdict import DriverView, LatencyView, Standing, StepView
 MARGIN = 0.03
 """A lead below this is no lead, however sure: a server differs from itself by as much between blocks."""
 SETTLED = 0.05
-"""Two are called equal when no lead above this can hide in their interval; else it cannot be told."""
+"""Two are called equal when no lead above this can hide in their interval; else it is unknown."""
 
 
 @dataclass(frozen=True)
@@ -245,8 +245,8 @@ def _kept_up(step: LoadStep, before: float, usual_s: float) -> bool:
 
 
 def _between(values: Sequence[float | None]) -> tuple[float, float] | None:
-    told = [value for value in values if value is not None]
-    return (min(told), max(told)) if told and len(told) == len(values) else None
+    known = [value for value in values if value is not None]
+    return (min(known), max(known)) if known and len(known) == len(values) else None
 
 
 def kept_up_to(steps: Sequence[StepView]) -> float | None:
@@ -269,13 +269,13 @@ def steps_sentence(load: Load, found: Mapping[str, LatencyView]) -> list[str]:
     partly = {called: rate for called, rate in reached.items() if called not in all_of_it}
     if not reached:
         return []
-    told = [f"{', '.join(all_of_it)} up to the end"] if all_of_it else []
-    told += [
+    parts = [f"{', '.join(all_of_it)} up to the end"] if all_of_it else []
+    parts += [
         f"{called} up to {exact(rate)}" if rate is not None else f"{called} from the beginning not"
         for called, rate in sorted(partly.items(), key=lambda one: -(one[1] or 0.0))
     ]
     went = load.pace.ends.replace("..", " to ")
-    return [f"As the rate went from {went}/s, these kept up with it: {'; '.join(told)}"]
+    return [f"As the rate went from {went}/s, these kept up with it: {'; '.join(parts)}"]
 
 
 # --- Latency of one contestant under one load, and by whose clock: what each generator tells, and no more.
@@ -307,15 +307,15 @@ def latency_view(runner: Runner, load: Load) -> LatencyView | None:
     )
     due = _merged([measurement.load.hdr_due for measurement in shown])
     sent = _merged([measurement.load.hdr_sent for measurement in shown])
-    told = EMPTY if behind else due if due.total else sent if _foreign(shown) else due
+    shown_latency = EMPTY if behind else due if due.total else sent if _foreign(shown) else due
     costs = cpu_cost(runner, load)
     view = LatencyView(
         load=load.label,
-        p50_ms=told.told_ms(50),
-        p90_ms=told.told_ms(90),
-        p99_ms=told.told_ms(99),
-        p99_9_ms=told.told_ms(99.9),
-        max_ms=told.max_ms,
+        p50_ms=shown_latency.told_ms(50),
+        p90_ms=shown_latency.told_ms(90),
+        p99_ms=shown_latency.told_ms(99),
+        p99_9_ms=shown_latency.told_ms(99.9),
+        max_ms=shown_latency.max_ms,
         achieved_rps=answers / span if span else 0.0,
         errors=sum(failures(measurement, load) for measurement in shown),
         requests=sum(measurement.load.requests for measurement in shown),
@@ -326,14 +326,15 @@ def latency_view(runner: Runner, load: Load) -> LatencyView | None:
         within={
             name: interval
             for name, _, percentile in PERCENTILES
-            if (interval := told.interval_ms(percentile, _starts(runner, told, shown))) is not None
+            if (interval := shown_latency.interval_ms(percentile, _starts(runner, shown_latency, shown)))
+            is not None
         },
         cpu_us_per_request=sum(costs.values.values()) / len(costs.values) if costs else None,
         steps=step_views(shown),
     )
     if any(flag.kind is FlagKind.UNFAIR for measurement in shown for flag in measurement.flags):
         return _by_connection(view, shown)
-    return view if told.total or behind or not _foreign(shown) else _as_reported(view, shown)
+    return view if shown_latency.total or behind or not _foreign(shown) else _as_reported(view, shown)
 
 
 def _by_connection(view: LatencyView, shown: Sequence[Measurement]) -> LatencyView:
@@ -355,10 +356,10 @@ def _by_connection(view: LatencyView, shown: Sequence[Measurement]) -> LatencyVi
     return replace(view, between={**view.between, "p50_ms": bounds})
 
 
-def _starts(runner: Runner, told: Histogram, shown: Sequence[Measurement]) -> float:
+def _starts(runner: Runner, histogram: Histogram, shown: Sequence[Measurement]) -> float:
     """Return what the starts of a server add to the error of a percentile: in each block it was started anew."""
     waits_ms = shown[0].trial.recipe.wait_ms
-    middle = told.percentile_ms(50) or 0.0
+    middle = histogram.percentile_ms(50) or 0.0
     own = max(middle - waits_ms, 0.0) / middle if middle else 0.0
     return runner.noise.of("p50").share * own / math.sqrt(2 * len(shown))
 
@@ -420,14 +421,14 @@ def untold(facts: LoadFacts) -> list[str]:
     """Return what a generator does not tell, of what velodrome's own does."""
     if facts.driver == "velodrome":
         return []
-    told = facts.due if facts.due != UNKNOWN_LATENCY else facts.sent
+    latency = facts.due if facts.due != UNKNOWN_LATENCY else facts.sent
     return [
         what
         for what, missing in (
             ("latency from when due", facts.due == UNKNOWN_LATENCY),
-            ("the mean", told.mean is None),
-            ("p99.9", told.p99_9 is None),
-            ("the maximum", told.max is None),
+            ("the mean", latency.mean is None),
+            ("p99.9", latency.p99_9 is None),
+            ("the maximum", latency.max is None),
             ("histograms", facts.hdr_due is None and facts.hdr_sent is None),
             ("its own lag", facts.lag == UNKNOWN_LATENCY),
             ("what was in flight", facts.mean_in_flight is None),
@@ -572,15 +573,15 @@ def _notes(runner: Runner) -> list[str]:
             if flag.kind is FlagKind.TOO_SHORT and flag.severity is Severity.NOTE:
                 continue
             aside = "" if flag.severity is not Severity.INVALID else _consequence(measurement)
-            told = f"{measurement.trial.load.label}, {aside}{flag.sentence}"
-            _, where = seen.setdefault((flag.kind, measurement.trial.load.label), (told, []))
+            reason = f"{measurement.trial.load.label}, {aside}{flag.sentence}"
+            _, where = seen.setdefault((flag.kind, measurement.trial.load.label), (reason, []))
             where.append(measurement.trial.block)
     if runner.measured:
         for failure in runner.failed:
-            told = f"{failure.trial.load.label}, failed: {failure.reason}"
-            _, where = seen.setdefault((failure.failure, failure.trial.load.label), (told, []))
+            reason = f"{failure.trial.load.label}, failed: {failure.reason}"
+            _, where = seen.setdefault((failure.failure, failure.trial.load.label), (reason, []))
             where.append(failure.trial.block)
-    return [f"{sentence(told)} ({blocks(where)})" for told, where in seen.values()]
+    return [f"{sentence(text)} ({blocks(where)})" for text, where in seen.values()]
 
 
 def _consequence(measurement: Measurement) -> str:

@@ -702,8 +702,8 @@ def block_s(results: Sequence[Measurement | Failed], labels: Sequence[str], ques
         for result in results
         if result.trial.question == question
     }
-    told = START_S + sum(load.warmup_s + load.duration_s for load in loads.values())
-    return len(labels) * (max(told, per_trial * len(loads)) if per_trial else told)
+    at_least = START_S + sum(load.warmup_s + load.duration_s for load in loads.values())
+    return len(labels) * (max(at_least, per_trial * len(loads)) if per_trial else at_least)
 
 
 def fewest_blocks(
@@ -791,7 +791,7 @@ def next_look(blocks: int) -> int:
 # Efron and Tibshirani, «An Introduction to the Bootstrap», 1993, chapters 12 and 16).
 
 WORLDS = 25_000
-"""The smallest chance that can be told is one over these: enough for a thousand figures looked at together."""
+"""The smallest chance that can be reported is one over these: enough for a thousand figures looked at together."""
 
 
 @dataclass(frozen=True)
@@ -1046,13 +1046,13 @@ class Restlessness:
     @staticmethod
     def of(figures: Sequence[Two]) -> "Restlessness":
         """Return it; the median, so that one figure that runs wild does not blur all others."""
-        told = [one for one in figures if one.design.own_df > 1]
-        if len(told) < _FEWEST_TO_TELL:
+        repeated = [one for one in figures if one.design.own_df > 1]
+        if len(repeated) < _FEWEST_TO_TELL:
             return Restlessness(1.0, ())
-        df = float(np.median([one.design.own_df for one in told]))
-        middle = float(np.median([one.own / _presumed(one) for one in told]))
+        df = float(np.median([one.design.own_df for one in repeated]))
+        middle = float(np.median([one.own / _presumed(one) for one in repeated]))
         factor = max(1.0, middle * df / median_of_chi2(df))
-        scaled = [one.residuals / math.sqrt(_spread_of(one, factor)) for one in told]
+        scaled = [one.residuals / math.sqrt(_spread_of(one, factor)) for one in repeated]
         return Restlessness(factor, shape(scaled))
 
 

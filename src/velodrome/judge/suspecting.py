@@ -197,9 +197,9 @@ def _counted(every: Sequence[Measurement], workers: int, machine_cpus: int) -> C
 
 def _throttled(every: Sequence[Measurement]) -> Iterator[float]:
     for measurement in every:
-        told = [sample for sample in measurement.server.samples if sample.throttled_s is not None]
-        if told and told[-1].throttled_s is not None and told[-1].at_s:
-            yield told[-1].throttled_s / told[-1].at_s
+        samples = [sample for sample in measurement.server.samples if sample.throttled_s is not None]
+        if samples and samples[-1].throttled_s is not None and samples[-1].at_s:
+            yield samples[-1].throttled_s / samples[-1].at_s
 
 
 def _busiest(every: Sequence[Measurement], workers: int) -> Iterator[float]:

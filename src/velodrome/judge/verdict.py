@@ -138,7 +138,7 @@ def _asked(study: Study, results: Sequence[Result]) -> list[Result]:
 
 
 def _without_baselines(study: Study, results: Sequence[Result]) -> list[str]:
-    """Return why it cannot be told how much of a request is an app's own, where a baseline could not be measured."""
+    """Return why it is unknown how much of a request is an app's own, where a baseline could not be measured."""
     found = {}
     for question in study.questions:
         if question.baseline is None:
@@ -273,9 +273,9 @@ def set_aside(results: Iterable[Result], stacks: Mapping[str, Stack]) -> list[st
             ]
         for kind, said in reasons:
             key = (result.trial.question, result.trial.label, result.trial.load.label, kind)
-            told = f"{called}, {result.trial.question}, {result.trial.load.label}: {said}"
-            seen.setdefault(key, (told, []))[1].append(result.trial.block)
-    return [f"{sentence(told)} ({blocks(where)})" for told, where in seen.values()]
+            reason = f"{called}, {result.trial.question}, {result.trial.load.label}: {said}"
+            seen.setdefault(key, (reason, []))[1].append(result.trial.block)
+    return [f"{sentence(text)} ({blocks(where)})" for text, where in seen.values()]
 
 
 def _left_out(study: Study, stacks: Mapping[str, Stack]) -> list[str]:

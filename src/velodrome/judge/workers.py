@@ -59,7 +59,7 @@ def _without(contestant: Contestant) -> tuple[object, ...]:
 
 
 def with_workers(contestant: Contestant, count: int) -> Contestant:
-    """Return the same setting with so many workers, told even where that is the default."""
+    """Return the same setting with so many workers, named even where that is the default."""
     return Contestant(
         contestant.stack, {**contestant.knobs, "workers": count}, contestant.packages, contestant.python
     )
@@ -101,18 +101,18 @@ def checked(
     seen = _Seen(contestant, checks)
     if not seen.results:
         return None
-    told = tuple(map(_seen, seen.results))
+    trials = tuple(map(_seen, seen.results))
     fewest, more = counts[0], [count for count in counts[1:] if seen.count(count)]
     confirmed = [problem for count in more for problem in seen.confirmed(fewest, count)]
     problems = [problem for problem in confirmed if problem.disqualifies]
     if problems:
         said = tuple(dict.fromkeys(problem.said for problem in problems))
-        return WorkerCheck(label, False, sentence("; ".join(said)), said, None, told)
+        return WorkerCheck(label, False, sentence("; ".join(said)), said, None, trials)
     missing = [count for count in counts if not seen.measured(count)]
     if missing or len(more) < len(counts) - 1:
         which = listed([str(count) for count in missing or counts])
         return WorkerCheck(
-            label, None, f"It could not be measured with {which} workers{seen.why_not()}.", (), None, told
+            label, None, f"It could not be measured with {which} workers{seen.why_not()}.", (), None, trials
         )
     limits = [problem for problem in confirmed if not problem.disqualifies]
     scales_to = max(count for count in counts if all(problem.workers > count for problem in limits))
@@ -125,7 +125,7 @@ def checked(
         sentence("; ".join(said)),
         (),
         scales_to if limits or seen.bound_by_cpu(fewest, more) else None,
-        told,
+        trials,
     )
 
 

@@ -64,7 +64,7 @@ class Row:
     here: str
     judgement: Judgement
     reason: str = ""
-    """Why it does not hold, or cannot be told."""
+    """Why it does not hold, or is undecided."""
 
 
 @dataclass(frozen=True)

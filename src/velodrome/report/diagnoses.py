@@ -1,7 +1,7 @@
 """What the doctor found, as text, JSON and JUnit: causes with evidence, cost and cure, then all that is none.
 
 JSON: schema `velodrome/doctor/1`, docs/doctor.schema.json. In JUnit each fault is a case: a cause is a failure, what
-cannot be told is skipped, and so is what was not tried.
+is undecided is skipped, and so is what was not tried.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -77,12 +77,12 @@ def relative(found: Examination) -> Examination:
     if not within:
         return found
 
-    def cut(told: Any) -> Any:
-        if isinstance(told, str):
-            return told.replace(within, "")
-        if isinstance(told, Mapping):
-            return {name: cut(one) for name, one in told.items()}
-        return [cut(one) for one in told] if isinstance(told, list) else told
+    def cut(value: Any) -> Any:
+        if isinstance(value, str):
+            return value.replace(within, "")
+        if isinstance(value, Mapping):
+            return {name: cut(one) for name, one in value.items()}
+        return [cut(one) for one in value] if isinstance(value, list) else value
 
     def evidence(one: Evidence) -> Evidence:
         return replace(one, said=cut(one.said), data=cut(one.data))

@@ -147,52 +147,52 @@ class _Lanes:
         self.drawing.area((left, below - share * BAR), (right, below), colour, hint)
 
 
-def timeline(told: Timeline) -> Markup:
+def timeline(recorded: Timeline) -> Markup:
     """Draw what happened when; each lane above the other for the same second."""
-    shown = _worst(told)
-    lanes = _Lanes(max(told.seconds, 1e-9), 2 + len(shown) + len(COUNTERS))
-    late = sum(one.seconds for one in told.stalls)
+    shown = _worst(recorded)
+    lanes = _Lanes(max(recorded.seconds, 1e-9), 2 + len(shown) + len(COUNTERS))
+    late = sum(one.seconds for one in recorded.stalls)
     below = lanes.lane(
-        f"Event loop late: {len(told.stalls)} times, {late:.2g} s in all"
-        if told.stalls
+        f"Event loop late: {len(recorded.stalls)} times, {late:.2g} s in all"
+        if recorded.stalls
         else "Event loop: never late"
     )
-    for stall in told.stalls:
+    for stall in recorded.stalls:
         colour = BLOCKED if stall.blocked_s >= stall.ran_s else COMPUTED
         share = stall.blocked_s / stall.seconds if stall.seconds else 0.0
         hint = f"at {stall.at_s:.2f} s for {1000 * stall.seconds:.3g} ms, blocked for {share:.0%} of it"
         lanes.bar((stall.at_s, stall.seconds), below, colour, hint)
     for number, place in enumerate(shown):
         colour = COLOURS[(2 + number) % len(COLOURS)]
-        below = lanes.lane(f"  in {visible(told.stacks[place][0])}", MUTED)
-        for stall in told.stalls:
+        below = lanes.lane(f"  in {visible(recorded.stacks[place][0])}", MUTED)
+        for stall in recorded.stalls:
             if stall.stack == place:
-                hint = "\n".join(map(visible, told.stacks[place][1:]))
+                hint = "\n".join(map(visible, recorded.stacks[place][1:]))
                 lanes.bar((stall.at_s, stall.seconds), below, colour, hint)
-    _collections(lanes, told)
+    _collections(lanes, recorded)
     for counter in COUNTERS:
-        _counted(lanes, told.counts, counter)
+        _counted(lanes, recorded.counts, counter)
     return lanes.drawing.svg("What happened when, lane by lane", below=34)
 
 
-def _worst(told: Timeline) -> list[int]:
+def _worst(recorded: Timeline) -> list[int]:
     """Return the stacks that held the loop up longest."""
     held: dict[int, float] = {}
-    for one in told.stalls:
+    for one in recorded.stalls:
         if one.stack is not None:
             held[one.stack] = held.get(one.stack, 0.0) + one.seconds
     return sorted(held, key=lambda place: -held[place])[:STACKS]
 
 
-def _collections(lanes: _Lanes, told: Timeline) -> None:
-    whole = [one for one in told.collections if one.generation >= 2]
+def _collections(lanes: _Lanes, recorded: Timeline) -> None:
+    whole = [one for one in recorded.collections if one.generation >= 2]
     title = (
-        f"Collections of garbage: {len(told.collections)} of 1 ms or longer, {len(whole)} of the whole heap"
-        if told.collections
+        f"Collections of garbage: {len(recorded.collections)} of 1 ms or longer, {len(whole)} of the whole heap"
+        if recorded.collections
         else "Collections of garbage: none of 1 ms or longer"
     )
     below = lanes.lane(title)
-    for collection in told.collections:
+    for collection in recorded.collections:
         hint = f"generation {collection.generation} at {collection.at_s:.2f} s for {1000 * collection.seconds:.3g} ms"
         share = 1.0 if collection.generation >= 2 else 0.5
         lanes.bar((collection.at_s, collection.seconds), below, COLOURS[4], hint, share)

@@ -221,8 +221,8 @@ def _over_load(points: Sequence[LoadLatency]) -> Iterator[str]:
     """Yield `Load and p99   20 % 22 ms · 50 % 31 ms · 80 % 88 ms · 95 % 190 ms [150, 260]`."""
     if not points:
         return
-    told = " · ".join(f"{one.share * 100:g} % {_latency(one)}" for one in points)
-    yield f"Load and latency (p{points[0].percentile:g})   {told}"
+    latencies = " · ".join(f"{one.share * 100:g} % {_latency(one)}" for one in points)
+    yield f"Load and latency (p{points[0].percentile:g})   {latencies}"
     for latency in points:
         if latency.why:
             yield f"  {latency.share * 100:g} %: {visible(latency.why)}"

@@ -79,10 +79,10 @@ def verdict_lines(verdict: Verdict, paths: Mapping[str, str], width: int) -> lis
     found: list[Text] = []
     for answer in verdict.answers:
         found += [*answer_lines(answer, width), Text()]
-    for name, told in claims.finding_rows(verdict.findings):
-        found += paragraph(f"Experiment {name}: {told}", width, 1)
-    for told in profiles.sentences(verdict):
-        found += paragraph(told, width, 1)
+    for name, finding in claims.finding_rows(verdict.findings):
+        found += paragraph(f"Experiment {name}: {finding}", width, 1)
+    for finding in profiles.sentences(verdict):
+        found += paragraph(finding, width, 1)
     found += [Text()] if verdict.findings or verdict.profiles else []
     for note in verdict.notes:
         found += paragraph(note, width, 1, "dim")
@@ -126,8 +126,10 @@ def answer_lines(answer: Answer, width: int) -> list[Text]:
     elif answer.best and any(
         standing.deploy for standing in answer.standings if standing.contestant == answer.best[0]
     ):
-        told = "   nothing to paste, as nothing is settled; velodrome judge --paste gives it all the same"
-        found.append(Text(told, style="dim"))
+        nothing = (
+            "   nothing to deploy, as nothing is settled; velodrome judge --paste prints the lines anyway"
+        )
+        found.append(Text(nothing, style="dim"))
     return found
 
 
@@ -339,11 +341,11 @@ def answer_heading(answer: Answer) -> str:
 
 
 def _titled(about: str, ranking: str, latency: str, basis: str = names.FROM_DUE) -> str:
-    told = "latency from due" if basis == names.FROM_DUE else f"latency is {basis}"
+    since = "latency from due" if basis == names.FROM_DUE else f"latency is {basis}"
     if not latency:
         return " · ".join(filter(None, (names.sentence_case(visible(about)), ranking and f"rate: {ranking}")))
-    loads = f"rate: {ranking} · {told}: {latency}" if ranking != latency else ranking
-    loads += f" · {told}" if ranking == latency and basis != names.FROM_DUE else ""
+    loads = f"rate: {ranking} · {since}: {latency}" if ranking != latency else ranking
+    loads += f" · {since}" if ranking == latency and basis != names.FROM_DUE else ""
     return " · ".join(filter(None, (names.sentence_case(visible(about)), loads)))
 
 
@@ -507,8 +509,8 @@ class RaceView:
     def found(self, finding: Finding) -> None:
         """Take in what an experiment came to."""
         self._findings.append(finding)
-        ((name, told),) = claims.finding_rows([finding])
-        self._plain(f"  experiment {name}: {told}")
+        ((name, outcome),) = claims.finding_rows([finding])
+        self._plain(f"  experiment {name}: {outcome}")
 
     def profile_started(self, trial: Trial) -> None:
         """Tell of whom a profile is taken now."""
@@ -516,8 +518,10 @@ class RaceView:
 
     def profiled(self, profile: Profile) -> None:
         """Take in a profile."""
-        told = f"failed: {visible(profile.failed)}" if profile.failed else plural(profile.samples, "sample")
-        self._plain(f"  profile of {visible(profile.trial.cell)}: {told}")
+        outcome = (
+            f"failed: {visible(profile.failed)}" if profile.failed else plural(profile.samples, "sample")
+        )
+        self._plain(f"  profile of {visible(profile.trial.cell)}: {outcome}")
 
     def finished(self, result: Measurement | Failed) -> None:
         """Take in a trial that ended."""
@@ -547,7 +551,9 @@ class RaceView:
         yield from header_lines(self._header, width)
         yield Text()
         if self._board is not None:
-            above = [cut(f" {name}: {told}", width) for name, told in claims.finding_rows(self._findings)]
+            above = [
+                cut(f" {name}: {outcome}", width) for name, outcome in claims.finding_rows(self._findings)
+            ]
             yield from above
             yield from fitted(self._board, self._now, width, height - TAKEN_BY_FRAME - len(above))
         yield self._progress(width)
@@ -556,12 +562,12 @@ class RaceView:
         share = min(len(self._done) / self._trials, 1.0) if self._trials else 0.0
         left = None if self._ends_at is None else max(0.0, self._ends_at - self._clock())
         about = "" if left is None else f"about {quantity.duration(left)} left"
-        told = " · ".join(filter(None, (f"{len(self._done)}/{self._trials} trials", about, self._now)))
+        status = " · ".join(filter(None, (f"{len(self._done)}/{self._trials} trials", about, self._now)))
         size = max(10, min(40, width // 4))
         full = round(share * size)
         bar = Text(" ") + Text("━" * full, style="green") + Text("─" * (size - full), style="dim")
         room = width - size - 4
-        return bar + Text(f"  {told if len(told) <= room else told[: room - 1] + '…'}")
+        return bar + Text(f"  {status if len(status) <= room else status[: room - 1] + '…'}")
 
 
 def header_lines(header: list[str], width: int) -> list[Text]:
@@ -618,14 +624,14 @@ def plain_line(result: Measurement | Failed, done: int, trials: int) -> str:
         return f"{head}  FAILED ({result.failure.value}): {visible(result.reason)}"
     load = result.load
     rate = f"{quantity.number(load.throughput_rps)}/s"
-    told, basis = (
+    latencies, basis = (
         (load.sent, f"{load.latency_is} ({load.driver})")
         if load.due == UNKNOWN_LATENCY
         else (load.due, "from due")
     )
     if trial.app is not None and isinstance(trial.load.pace, Closed):  # as in the tables: it compares nothing
         return f"{head}  {rate}{''.join(map(_flag_note, result.flags))}"
-    latency = f"p50 {quantity.milliseconds(told.p50)} ms  p99 {quantity.milliseconds(told.p99)} ms {basis}"
+    latency = f"p50 {quantity.milliseconds(latencies.p50)} ms  p99 {quantity.milliseconds(latencies.p99)} ms {basis}"
     return f"{head}  {rate}  {latency}{''.join(map(_flag_note, result.flags))}"
 
 

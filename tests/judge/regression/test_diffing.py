@@ -239,7 +239,7 @@ def test_a_threshold_is_kept_or_broken_only_where_that_is_sure(after: list[float
     (gate,) = found.gates
     assert gate.held is held
     if held is None:
-        assert gate.reason == "it is so near to 10 % that even 60 blocks would not tell."
+        assert gate.reason == "it is so near to 10 % that even 60 blocks would not decide."
 
 
 def test_a_margin_and_the_figures_looked_at_can_be_chosen() -> None:

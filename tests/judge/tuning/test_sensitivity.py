@@ -37,7 +37,7 @@ def test_a_slower_third_party_changes_the_answer_where_slots_run_out() -> None:
 def test_for_the_least_cpu_the_rate_changes_the_answer() -> None:
     (found,) = changes(tuned(Goal.CPU), CPUS, rate=300.0)
     assert (found.what, found.at, found.instead) == ("rate", 762, "tasks")
-    assert "2.54 times the rate asked; then tasks" in found.sentence
+    assert "2.54 times the requested rate; then tasks" in found.sentence
 
 
 def test_an_app_that_computes_has_no_third_party() -> None:

@@ -33,8 +33,8 @@ def test_each_form_is_read(tmp_path: Path) -> None:
     assert logged.requests == (Request("GET /cart", "/cart", weight=3),)
     assert logged.peak_rps == 3
     assert logged.told == (
-        "4 requests in 2 s: 2 a second on average, 3 in the second that has most",
-        "left out: POST, 1 of them (25.0%): not among the methods asked for; a log has no bodies",
+        "4 requests in 2 s: 2 a second on average, 3 in the busiest second",
+        "left out: POST, 1 of them (25.0%): not among --methods; a log has no bodies",
     )
     told = sources.of(openapi=tmp_path / "openapi.json", methods=["GET", "PUT"])
     assert [one.name for one in told.requests] == ["GET /a", "PUT /a"]

@@ -59,7 +59,7 @@ def test_a_line_is_read(text: str, request_: Request) -> None:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("", "nothing is asked"),
+        ("", "it is empty"),
         ("cart", "'cart' is no method"),
         ("7", "a path begins with /"),
         ("GET", "behind GET stands a path"),

@@ -87,7 +87,7 @@ def test_a_variable_asked_for_in_vain_is_told_whatever_comes_of_it(tmp_path: Pat
     told = said(tmp_path, GETENV)
     assert "it looked for more: --env SHOP_DATABASE_URL. If that is not it" in told
     assert said(tmp_path, REFUSED).endswith(
-        "or say where it is: of your environment it lacks what it asked for: --env SHOP_DATABASE_URL"
+        "or say where it is: it lacks what it looked up in the environment: --env SHOP_DATABASE_URL"
     )
     assert "SHOP_DATABASE_URL" not in said(tmp_path, REFUSED, SHOP_DATABASE_URL="here")
 

@@ -29,7 +29,7 @@ def test_connections_must_be_throughput_times_latency(raised: Flags, mean_ms: fl
 def test_the_arithmetic_of_littles_law_is_shown(raised: Flags) -> None:
     flag = raised({"sent": replace(FLAT, mean=5.0)})[FlagKind.LITTLES_LAW]
     assert flag.severity is Severity.INVALID
-    assert "4,000/s × 5 ms makes 20 requests in flight, but 40 connections were asked for" in flag.sentence
+    assert "4,000/s × 5 ms makes 20 requests in flight, but 40 connections were requested" in flag.sentence
 
 
 def test_messages_to_a_room_are_held_against_those_kept_on_their_way(raised: Flags) -> None:
@@ -84,7 +84,7 @@ def test_a_rate_the_server_cannot_carry_measures_the_length_of_the_run(raised: F
     facts = {"throughput_rps": 10.0, "series": seconds([10] * 10, [500.0] * 10)}
     flag = raised(facts, pace=Open(150, connections=1000))[FlagKind.NOT_STATIONARY]
     assert flag.severity is Severity.INVALID
-    assert "carried 10/s of the 150/s asked" in flag.sentence
+    assert "carried 10/s of the 150/s offered" in flag.sentence
 
 
 def test_the_last_latency_of_a_short_run_is_not_falling_behind(raised: Flags) -> None:

@@ -207,7 +207,7 @@ def in_doubt(alone: OneByOne, conditions: Iterable[Condition]) -> bool:
 
 
 def wrong_anyway(alone: OneByOne, conditions: Iterable[Condition], say: str = "errors < {limit}") -> str:
-    """Return which share of answers is wrong at any rate, and what to do; empty: too few, or it cannot be told.
+    """Return which share of answers is wrong at any rate, and what to do; empty: too few, or it is unknown.
 
     `say` is how a condition is said there that allows so many.
     """
@@ -376,7 +376,7 @@ def _strain(condition: Condition, tried: Tried, asked: float, wanted: bool) -> S
 
 
 def _by_conditions(tried: Tried, demands: Demands) -> tuple[str, str]:
-    """Return which condition broke, and which cannot be told; empty: none."""
+    """Return which condition broke, and which are undecided; empty: none."""
     broken = undecided = ""
     for wanted, conditions in ((True, demands.must), (False, demands.must_not)):
         for condition in conditions:

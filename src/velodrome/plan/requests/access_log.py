@@ -301,7 +301,7 @@ class AccessLog:
                 f"busiest second{ten}"
             )
         if self.drawn:
-            yield f"{self.drawn} of the requests use {MOST} targets each, drawn at random from all in the log"
+            yield f"{self.drawn} of the requests: {MOST} targets, drawn at random, stand for all in the log"
         for one in self.left_out:
             yield f"left out: {one.what}, {one.requests:,} of them ({one.requests / self.logged:.1%}): {one.why}"
         if self.unreadable:

@@ -43,7 +43,7 @@ LAST_LINES = 8
 MOST_BYTES = 64 << 20
 """Of what an app's process writes about it: names of all it imports, some 100 kB for a large site."""
 OLDEST_PYTHON = (3, 8)
-"""The oldest whose installed packages can be told (importlib.metadata)."""
+"""The oldest whose installed packages can be listed (importlib.metadata)."""
 NO_VARIABLES: Mapping[str, str] = {}
 
 

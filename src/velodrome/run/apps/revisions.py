@@ -63,7 +63,7 @@ class Revision:
     """Where the repository is checked out for its user: what is imported from there is of no revision."""
 
     def refuse_others(self, app: str, files: Iterable[str]) -> None:
-        """Raise NotFromRevisionError for a file that an app imports from elsewhere; empty: it cannot be told."""
+        """Raise NotFromRevisionError for a file that an app imports from elsewhere; empty: it is unknown."""
         for file in filter(None, files):
             if self.root not in Path(file).parents:
                 raise NotFromRevisionError(app, self.name, file)

@@ -97,7 +97,7 @@ class Target:
 
 @dataclass(frozen=True)
 class LoadEvent:
-    """Something a driver told while it ran.
+    """Something a driver reported while it ran.
 
     Every driver tells `started` (`pid`: its process), `measuring` and `span_ended` (`monotonic_ns`, on
     CLOCK_MONOTONIC); velodrome's own also `connected` and several `tick` a second. A driver that cannot tell
@@ -125,7 +125,7 @@ class Driver(Protocol):
         Called by a thread that is in the network the load is to come from (`run/link`): what this thread starts
         is in it too.
 
-        Raises DriverError when the generator crashed, hung or told nothing that can be trusted: such a run is
+        Raises DriverError when the generator crashed, hung or reported nothing that can be trusted: such a run is
         never a result. Raises UsageError for a load this driver cannot carry.
         """
 

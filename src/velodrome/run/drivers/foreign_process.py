@@ -27,7 +27,7 @@ from typing import Any, NoReturn
 
 PR_SET_PDEATHSIG = 1
 LARGEST_FILE = 1 << 30
-"""Bytes that the program may write to one file: a million calls told one by one are 160 MB."""
+"""Bytes that the program may write to one file: a million calls reported one by one are 160 MB."""
 SIZE_DIGITS = 10
 OUTPUT, ERRORS = "output", "errors"
 """Where its standard output and error go."""

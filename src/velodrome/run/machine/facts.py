@@ -42,7 +42,7 @@ def usable_cpus() -> tuple[int, ...]:
 
 
 def cores(cpus: Sequence[int], folder: Path = CPU_FOLDER) -> Mapping[int, int]:
-    """Return the physical core of each CPU (its first hardware thread); a CPU alone where it is not told."""
+    """Return the physical core of each CPU (its first hardware thread); a CPU alone where it is not reported."""
     found = {}
     for cpu in cpus:
         try:

@@ -162,7 +162,7 @@ class Netlink(Wire):
         self._request(NEWQDISC, CREATE | EXCLUSIVE, body)
 
     def discipline(self, device: str) -> bytes:
-        """Return the statistics (TCA_STATS2) of the discipline at the root of a device; empty: none told."""
+        """Return the statistics (TCA_STATS2) of the discipline at the root of a device; empty: none reported."""
         index = socket.if_nametoindex(device)
         self.send(GETQDISC, REQUEST | DUMP, _TRAFFIC.pack(socket.AF_UNSPEC, index, 0, 0, 0))
         found = b""

@@ -47,7 +47,7 @@ def connections(port: int, pids: Iterable[int]) -> Mapping[int, int] | None:
 
 
 def holders(port: int) -> tuple[int, ...]:
-    """Return the processes that hold a socket listening on `port`; empty where it cannot be told.
+    """Return the processes that hold a socket listening on `port`; empty where it is unknown.
 
     Looks at every descriptor of every process that may be looked at, some 2 us each.
     """
@@ -56,7 +56,7 @@ def holders(port: int) -> tuple[int, ...]:
 
 
 def foreign(port: int, pids: Collection[int]) -> tuple[Listener, ...]:
-    """Return the listeners of `port` that none of `pids` holds; empty where it cannot be told."""
+    """Return the listeners of `port` that none of `pids` holds; empty where it is unknown."""
     sockets = netlink.listening(port) or ()
     ours = {inode for pid in pids for inode in _inodes(pid)} if sockets else set()
     strangers = {sock.inode: sock.address for sock in sockets if sock.inode not in ours}
@@ -132,7 +132,7 @@ class Serving:
         self._ended = time.monotonic()
 
     def use(self) -> ServerUse | None:
-        """Return what they had between the two; None where it cannot be told."""
+        """Return what they had between the two; None where it is unknown."""
         none = _Ran(0, 0)
         ran = {}
         for thread, after in self._after.items():

@@ -8,7 +8,7 @@ with sampler:                                  # samples every half second
 sampled = sampler.result(boot_s=0.4)
 
 CPU is read when the engine tells that the measured span begins and ends; a sample in between costs about 2 ms
-of CPU (told as `Sampled.own_cpu_s`).
+of CPU (reported as `Sampled.own_cpu_s`).
 """
 
 import os
@@ -159,7 +159,7 @@ def _used_over(begin: Moment, end: Moment, roots: Mapping[str, int]) -> dict[int
 
 
 def _allowed(pid: int) -> frozenset[int] | None:
-    """Return the CPUs that a process may run on; None where that is not told."""
+    """Return the CPUs that a process may run on; None where that is not reported."""
     try:
         return frozenset(os.sched_getaffinity(pid)) if hasattr(os, "sched_getaffinity") else None
     except OSError:

@@ -28,8 +28,8 @@ class Throttling:
 
     def seconds(self) -> float | None:
         """Return the sum over these groups; None where none of them tells."""
-        told = [found for file in self._files if (found := _throttled_s(file)) is not None]
-        return sum(told) if told else None
+        known = [found for file in self._files if (found := _throttled_s(file)) is not None]
+        return sum(known) if known else None
 
     def periods(self) -> tuple[int, int] | None:
         """Return periods in which a quota was in force, and those in which it was spent, of all these groups.

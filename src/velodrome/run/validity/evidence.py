@@ -44,7 +44,7 @@ class Evidence:
     form: AnswerForm | None = None
     """How the server writes its answers; None: not looked at."""
     exit_status: int | None = None
-    """Of the server, when it ended before it was told to."""
+    """Of the server, when it ended before it was stopped."""
 
     @property
     def closed(self) -> Closed | None:

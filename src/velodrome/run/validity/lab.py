@@ -286,7 +286,7 @@ SWAP_BYTES = 1 << 20
 LATE_SHARE = 0.05
 """Of the time a request waits by its recipe: half the tolerance of Little's law."""
 LATE_LEAST_MS = 1.0
-"""Below this nothing that waits on a third party can be told apart."""
+"""Below this nothing that waits on a third party can be distinguished."""
 
 
 def steal(evidence: Evidence) -> Flag | None:
@@ -352,7 +352,7 @@ def swapped(evidence: Evidence) -> Flag | None:
 
 
 def upstream_late(evidence: Evidence) -> Flag | None:
-    """The simulated third party answered later than it was told to."""
+    """The simulated third party answered later than configured."""
     upstream = evidence.upstream
     if upstream is None or not upstream.requests:
         return None
@@ -376,7 +376,7 @@ def most_lost(
 ) -> tuple[float, str]:
     """Return the larger of the shares that the CPUs of server and generator lost, and whose they are, as words.
 
-    Where single CPUs are not told of, the share of all CPUs of the machine.
+    Where single CPUs are not reported, the share of all CPUs of the machine.
     """
     host = sampled.host
     parties = (("the server's", host.server_cpus), ("the generator's", host.load_cpus))
