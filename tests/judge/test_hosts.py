@@ -135,6 +135,12 @@ def test_files_of_different_machines_add_up_as_blocks_of_several_hosts() -> None
     assert "machine 1 (3) and machine 2 (3)" in " ".join(found.notes)
 
 
+def test_machines_of_two_kinds_that_call_themselves_the_same_are_two_hosts() -> None:
+    both = [*steady("granian", [1000] * 2), *steady("uvicorn", [500] * 2)]
+    found = judge([results(on(both, "vv")), results(on(both, "vv", cpu="another"))], STACKS)
+    assert "v (2) and v (2) (2)" in " ".join(found.notes)
+
+
 def test_contestants_that_never_shared_a_host_are_not_compared() -> None:
     here, there = (
         results(steady("granian", [2000] * 3)),

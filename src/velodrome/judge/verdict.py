@@ -236,27 +236,34 @@ def _joined(runs: Sequence[Results]) -> list[Result]:
 
     Where the files are of machines that differ, what names no host of its own gets one by its machine.
     """
-    kinds = list(dict.fromkeys(_kind(run.header) for run in runs))
+    kinds = list(dict.fromkeys(_kind(run.header.machine) for run in runs))
+    of_name: dict[str, list[tuple[str, ...]]] = {}
     joined: list[Result] = []
     offset = 0
     for run in runs:
         own = None
         if len(kinds) > 1:
-            own = RanOn(f"machine {kinds.index(_kind(run.header)) + 1}", run.header.machine)
-        joined += [
-            replace(
-                trial,
-                trial=replace(trial.trial, block=trial.trial.block + offset),
-                machine=trial.machine or own,
-            )
-            for trial in run.trials
-        ]
+            number = kinds.index(_kind(run.header.machine)) + 1
+            own = RanOn(f"machine {number}", run.header.machine)
+        for result in run.trials:
+            machine = _told_apart(result.machine, of_name) if result.machine else own
+            trial = replace(result.trial, block=result.trial.block + offset)
+            joined.append(replace(result, trial=trial, machine=machine))
         offset = max((result.trial.block + 1 for result in joined), default=0)
     return joined
 
 
-def _kind(header: Header) -> tuple[str, ...]:
-    return tuple(str(header.machine.get(name)) for name in COMPARABLE)
+def _told_apart(machine: RanOn, of_name: dict[str, list[tuple[str, ...]]]) -> RanOn:
+    """Return a host with a number behind its name where another kind of machine calls itself the same."""
+    kinds = of_name.setdefault(machine.name, [])
+    if (kind := _kind(machine.facts)) not in kinds:
+        kinds.append(kind)
+    number = kinds.index(kind) + 1
+    return machine if number == 1 else replace(machine, name=f"{machine.name} ({number})")
+
+
+def _kind(machine: Machine) -> tuple[str, ...]:
+    return tuple(str(machine.get(name)) for name in COMPARABLE)
 
 
 def set_aside(results: Iterable[Result], stacks: Mapping[str, Stack]) -> list[str]:

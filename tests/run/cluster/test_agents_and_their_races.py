@@ -6,7 +6,6 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Self
 
 import pytest
@@ -22,7 +21,7 @@ from velodrome.run.cluster.agent import VERSION
 from velodrome.run.cluster.conducting import Player
 from velodrome.run.racing import race, store
 from velodrome.run.racing.race import Race
-from velodrome.run.supervision import python as processes_of_ours
+from velodrome.run.supervision import python
 
 ADDRESS = talking.Address("tcp", "127.0.0.1", 1)
 WAY = talking.security("tcp")
@@ -31,13 +30,13 @@ WAY = talking.security("tcp")
 class Process:
     """Stands for the process of a race: answers each errand as it comes."""
 
-    def __init__(self, python: str = "3.11.7", refuses: str = "") -> None:
+    def __init__(self, version: str = "3.11.7", refuses: str = "") -> None:
         self.errands: list[str] = []
         self._in, self._work = os.pipe()
         self._out, self._said = os.pipe()
         self.output = os.fdopen(self._out, "rb", buffering=0)
         self.input = os.fdopen(self._work, "wb", buffering=0)
-        self._python, self._refuses = python, refuses
+        self._version, self._refuses = version, refuses
         threading.Thread(target=self._run, daemon=True).start()
 
     def _run(self) -> None:
@@ -50,7 +49,7 @@ class Process:
             if self._refuses:
                 say(event="refused", why=self._refuses)
                 return
-            say(event="ready", facts={"cpu": "made up"}, pythons={"": self._python})
+            say(event="ready", facts={"cpu": "made up"}, pythons={"": self._version})
             for line in lines:
                 errand = json.loads(line)
                 self.errands.append(errand["name"])
@@ -106,11 +105,12 @@ def agents(
     monkeypatch: pytest.MonkeyPatch,
     processes: Mapping[str, Process],
     breaks: Callable[[str, int], str] = lambda _operation, _number: "",
-    facts: Mapping[str, str] = MappingProxyType({}),
+    *,
+    facts: Mapping[str, str] | None = None,
 ) -> Iterator[handing.Hosts]:
     """Yield agents of these names as hosts of a race; `facts` are of the last of them."""
     waiting = list(processes.values())
-    monkeypatch.setattr(processes_of_ours, "start_own", lambda _module: waiting.pop(0))
+    monkeypatch.setattr(python, "start_own", lambda _module: waiting.pop(0))
     monkeypatch.setattr(handing, "POLL_S", 0.01)
     monkeypatch.setattr(handing, "LOST_S", 0.3)
     players = []
@@ -118,7 +118,7 @@ def agents(
         known = {"name": name, "host": name, "machine": name, "roles": ["load"], "busy": False}
         known |= {"version": VERSION, "engine": engine.VERSION}
         line: Any = Line(name, breaks if number == len(processes) else lambda _operation, _number: "")
-        players.append(Player(line, known | (dict(facts) if number == len(processes) else {})))
+        players.append(Player(line, known | ((facts or {}) if number == len(processes) else {})))
 
     async def present(*_: object) -> Sequence[Player]:
         return players
@@ -202,15 +202,15 @@ def test_what_an_agent_refuses_is_said_with_its_name_and_nothing_is_left(
 
 
 @pytest.mark.parametrize(
-    ("facts", "python", "match"),
+    ("facts", "version", "match"),
     [({"version": "9.9.9"}, "3.11.7", r"b has 9\.9\.9"), ({}, "3.99.1", r"b has 3\.99\.1")],
     ids=["velodrome", "python"],
 )
 def test_agents_that_differ_are_refused(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, facts: dict[str, str], python: str, match: str
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, facts: dict[str, str], version: str, match: str
 ) -> None:
     with (
-        agents(monkeypatch, {"a": Process(), "b": Process(python)}, facts=facts) as hosts,
+        agents(monkeypatch, {"a": Process(), "b": Process(version)}, facts=facts) as hosts,
         pytest.raises(AgentsDifferError, match=match),
     ):
         run(tmp_path / "run", hosts)
