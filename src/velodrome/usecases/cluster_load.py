@@ -106,7 +106,7 @@ def highest(spec: LoadSpec) -> float | None:
 
 
 def _cpu_s(document: Mapping[str, Any]) -> float:
-    return float(document["generator"]["cpu_s"]) / max(document["requests"], 1)
+    return float(document["generator"]["cpu_s"]) / max(int(document["requests"]), 1)
 
 
 def _more(spec: LoadSpec, document: Mapping[str, Any]) -> str | None:

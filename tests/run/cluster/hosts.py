@@ -134,6 +134,7 @@ class Cluster:
     """What agents may load."""
     address: str = ""
     agents: dict[str, "subprocess.Popen[str]"] = field(default_factory=dict)
+    coordinator: "subprocess.Popen[str]" = field(init=False)
 
     def mend(self) -> None:
         """Start what has ended, or has never begun."""
