@@ -118,7 +118,7 @@ def agents(
         known = {"name": name, "host": name, "machine": name, "roles": ["load"], "busy": False}
         known |= {"version": VERSION, "engine": engine.VERSION}
         line: Any = Line(name, breaks if number == len(processes) else lambda _operation, _number: "")
-        players.append(Player(line, known | ((facts or {}) if number == len(processes) else {})))
+        players.append(Player(line, known | (dict(facts or {}) if number == len(processes) else {})))
 
     async def present(*_: object) -> Sequence[Player]:
         return players

@@ -76,7 +76,10 @@ def judged(
     code, document, error = result(process)
     until(lambda: not engines(), 5.0)
     numbers, moments = target.taken(tmp_path)
-    assert len(set(numbers)) == len(numbers), "no request is sent twice"
+    twice = {n: [at for m, at in zip(numbers, moments, strict=True) if m == n] for n in set(numbers)}
+    twice = {n: at for n, at in twice.items() if len(at) > 1}
+    # Once each, or as often again as the engine says (on a connection that was closed under a request).
+    assert len(twice) <= document.get("resent", 0), (twice, document.get("resent"), document.get("examples"))
     if not document:
         assert code not in (0, 1, -signal.SIGSEGV), error
         assert "Traceback" not in error
@@ -86,7 +89,7 @@ def judged(
     assert document["requests"] == sum(row["requests"] for row in rows.values() if not row["lost"])
     if "agent-lost" not in document["flags"]:
         assert not any(row["lost"] for row in rows.values())
-        assert sorted(numbers) == list(range(RATE * seconds))
+        assert sorted(set(numbers)) == list(range(RATE * seconds))
         assert document["requests"] == document["ok"] == RATE * seconds
         return "complete", document, moments
     assert code == 3

@@ -33,7 +33,7 @@ Document = dict[str, Any]
 ROLE = "load"
 """Of the agents that carry loads."""
 READINGS, FEWEST_READINGS = 20, 4
-"""Of each clock, before and after a load; and of many clocks."""
+"""Of each clock, before and after a load; fewer where there are many clocks."""
 MOST_READINGS = 4000
 """Of all clocks together, unless each then had too few: a reading takes a third of a millisecond here."""
 READING_S = 0.0005
@@ -43,14 +43,12 @@ AT_ONCE = 32
 POLL_S, SLOWEST_POLL_S = 0.2, 1.0
 """From one question to an agent to the next; of many agents it is longer, so that this process keeps up."""
 EACH_S = 0.001
-"""Of that, for each agent; and of the time that all need to hear of the beginning."""
+"""For each agent: of the time between two questions, and of that in which all have to hear of the beginning."""
 LOST_S = 2.0
 """An agent that says nothing for so long is lost: it ends its own load half a second later."""
 LEAD_S = 0.25
 """From the call to begin until the beginning, beside ten round trips: all agents have to hear of it before."""
 READY_S = 65.0
-ENDING_S = 4.0
-"""Beyond the drain, for agents to say what they measured."""
 FINEST_NS = 100e6
 """Clocks further apart than this do not bear a series by seconds."""
 
