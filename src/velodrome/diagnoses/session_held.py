@@ -5,8 +5,9 @@ from velodrome.diagnoses.pool_exhausted import MOST_CONNECTIONS, SIZE
 from velodrome.model.diagnosis import Cure, Treatment
 from velodrome.model.symptoms import Stepped, Symptoms
 
-POOLS = frozenset({"asyncpg", "psycopg_pool"})
-"""Packages with pools of their own, which no treatment makes larger."""
+TREATED = "sqlalchemy"
+POOLS = frozenset({TREATED, "asyncpg", "psycopg_pool"})
+"""Packages with pools of connections, of which a treatment makes the first larger."""
 BOUND = 0.7
 """Of the requests in flight: so many calls at once, or more, are bound by nothing but these."""
 IDLE = 0.85
@@ -15,22 +16,22 @@ IDLE = 0.85
 
 def screen(seen: Symptoms) -> Screened:
     """Look whether throughput follows the latency of third parties, in an app with a pool of connections."""
+    if seen.watched is None:
+        return Unknown("what it imports could not be seen")
+    evidence, pools = stepped(seen), POOLS & seen.watched.libraries
+    if not pools:
+        return Absent("no pool of database connections is imported that is known", evidence)
     if seen.stepped is None:
         return Unknown(
             "it has no third party whose latency could be stepped: name those that it calls with --upstream"
         )
-    evidence = stepped(seen)
     if why := _not_held(seen.stepped, min(seen.workers, seen.server_cpus)):
         return Absent(why, evidence)
-    if seen.watched is None:
-        return Unknown("what it imports could not be seen")
-    if "sqlalchemy" not in seen.watched.libraries and (others := POOLS & seen.watched.libraries):
+    if TREATED not in pools:
+        others = ", ".join(sorted(pools))
         return Unknown(
-            f"throughput follows the latency of third parties, and the pool of {', '.join(sorted(others))} cannot be "
-            "treated"
+            f"throughput follows the latency of third parties, and the pool of {others} cannot be treated"
         )
-    if "sqlalchemy" not in seen.watched.libraries:
-        return Absent("no SQLAlchemy is imported, whose pool is the one that can be treated", evidence)
     longest = next((one for one in seen.watched.waits if one.inner), None)
     cure = Cure(
         "end the transaction, or close the session, before the slow call, and open another one after it: a larger "
@@ -39,13 +40,13 @@ def screen(seen: Symptoms) -> Screened:
         "the session is held while the third party is waited for",
         "await session.close()  # before the call; or session.commit()",
     )
-    pools = Treatment(f"pools of {SIZE} connections", {"sqlalchemy-pool": SIZE})
+    larger = Treatment(f"pools of {SIZE} connections", {"sqlalchemy-pool": SIZE})
     connections = min(seen.stepped.connections, MOST_CONNECTIONS)
     return Suspect(
         0.95,
         f"throughput follows the latency of third parties, as if {seen.stepped.slots:.3g} requests could call them at "
         "once, and SQLAlchemy's pool",
-        (Experiment(pools, connections, cure, takes="sqlalchemy-pool"),),
+        (Experiment(larger, connections, cure, takes="sqlalchemy-pool"),),
         (*evidence, *plateau(seen)),
         loss=0.6,
     )
