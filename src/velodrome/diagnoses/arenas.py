@@ -12,9 +12,9 @@ VARIABLE = "MALLOC_ARENA_MAX"
 
 
 def look(setting: Setting) -> Probe:
-    """Count what malloc's further arenas hold when the loads of the screens are over."""
+    """Count what malloc's further arenas hold after bursts."""
     return Probe(
-        "arenas", "at rest, after the loads of the screens", "MB in malloc's further arenas", seconds=0.5
+        "arenas", "at rest, after two bursts of 64 connections", "MB in malloc's further arenas", seconds=1.8
     )
 
 

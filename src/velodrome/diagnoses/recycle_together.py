@@ -14,10 +14,10 @@ def look(setting: Setting) -> Probe | None:
         return None
     return Probe(
         "recycle",
-        f"a closed loop of 8 connections for 3 s to {setting.workers} workers",
-        "workers replaced together with another",
+        f"a closed loop of 8 connections for 5 s to {setting.workers} workers",
+        "workers replaced together with half of the others",
         {"workers": setting.workers},
-        seconds=3.2,
+        seconds=5.2,
         worth=0.25,
         warm=False,
     )
@@ -52,7 +52,7 @@ fault = Fault(
     "dips at regular times: max_requests replaces all workers at once; a jitter",
     ("gunicorn#3427",),
     "All workers count to the same max_requests, under load that is spread evenly, and end together.",
-    "Workers are replaced within a sixth of their life of each other; with a jitter far fewer are.",
+    "Half of the workers are replaced within a sixth of their life of each other; with a jitter far fewer are.",
     screen,
     look=look,
 )

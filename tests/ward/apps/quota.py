@@ -13,7 +13,7 @@ GROUP = "/sys/fs/cgroup/cpu/velodrome-ward"
 
 async def computes():
     value = 0
-    for number in range(30_000):
+    for number in range(200_000):
         value += number
 
 

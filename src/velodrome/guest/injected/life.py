@@ -161,7 +161,7 @@ def _cpus(giving: Giving, count: int) -> None:
 
 
 def _traced(giving: Giving, wanted: bool) -> None:
-    """Write ten times a second how much memory Python's objects take (`traced-<pid>.jsonl`)."""
+    """Write ten times a second how much memory Python's objects take, and their tracing (`traced-<pid>.jsonl`)."""
     import json
 
     def tell() -> None:
@@ -169,7 +169,8 @@ def _traced(giving: Giving, wanted: bool) -> None:
 
         while True:
             _sleep(TRACED_S)
-            line = json.dumps({"traced": tracemalloc.get_traced_memory()[0]})
+            traced = tracemalloc.get_traced_memory()[0] + tracemalloc.get_tracemalloc_memory()
+            line = json.dumps({"traced": traced})
             with open(os.path.join(giving.folder, "traced-%d.jsonl" % os.getpid()), "w") as file:
                 file.write(line + "\n")
 

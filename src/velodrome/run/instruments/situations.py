@@ -9,7 +9,6 @@ server itself can be tried on any server by address.
 
 import asyncio
 import inspect
-import math
 import os
 import re
 import resource
@@ -21,7 +20,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, contextmanager, suppress
 from dataclasses import replace
-from itertools import combinations, pairwise
+from itertools import combinations
 from threading import Event
 from typing import TypeVar
 
@@ -381,16 +380,16 @@ def _happen(at: Where, server: Standing, stops: float, reloads: float, replaces:
     return True
 
 
-FEWEST_REPLACED = 6
+FEWEST_REPLACED = 4
 TOGETHER = 0.15
-"""Of how long a worker lives: those that are replaced within it of each other are replaced together."""
+"""Of how long a worker lives: one is replaced together with others where half as many as there are, are within it."""
 GENERATIONS = 4
 """Later ones drift apart by themselves."""
 WATCH_S = 0.02
 
 
 async def recycle(
-    at: Where, server: Standing, workers: float, connections: float = 8, seconds: float = 3.0
+    at: Where, server: Standing, workers: float, connections: float = 8, seconds: float = 5.0
 ) -> Met:
     """Load the server, and count the workers that it replaces while it replaces others."""
     seen: dict[int, float] = {}
@@ -418,16 +417,13 @@ async def recycle(
         return Met(0, 0, figures=figures)
     lives_s = (births[-1] - began) * workers / len(births)
     births = births[: int(GENERATIONS * workers)]
-    gaps = [later - earlier for earlier, later in pairwise(births)]
-    together = sum(
-        min(before, after) <= TOGETHER * lives_s
-        for before, after in zip([math.inf, *gaps], [*gaps, math.inf], strict=True)
-    )
+    others = [sum(abs(other - one) <= TOGETHER * lives_s for other in births) - 1 for one in births]
+    together = sum(count >= workers / 2 for count in others)
     said = f"a worker lives for {lives_s:.2g} s"
     return Met(together, len(births), {}, {**figures, "lives_s": lives_s}, said)
 
 
-async def storm(at: Where, server: Standing, clients: float, idle_s: float, stall_s: float = 0.5) -> Met:
+async def storm(at: Where, server: Standing, clients: float, idle_s: float, stall_s: float = 0.3) -> Met:
     """Have clients send on connections that were idle for a while, all at once, while the server stalls.
 
     Who finds its connection ended opens another, and the listen queue has to take what the server cannot yet. Those
@@ -465,8 +461,7 @@ async def storm(at: Where, server: Standing, clients: float, idle_s: float, stal
         _signal(tree, signal.SIGCONT)
     answers = await asyncio.gather(*sent)
     overflows = _counter("ListenOverflows", server) - before
-    late_s = stall_s + backlog.LATE_S
-    late = [one for one in answers if one.outcome != "ok" or one.seconds >= late_s]
+    late = [one for one in answers if one.outcome != "ok" or one.seconds >= max(backlog.LATE_S, 3 * stall_s)]
     said = f"{opened} connections opened at once, the listen queue overflowed {overflows} times"
     return _met(late, answers, said, opened=opened, overflows=overflows, usual_ms=1000 * usual)
 
@@ -561,13 +556,16 @@ def _busiest(server: Standing) -> int:
     return max(used, key=lambda pid: used[pid], default=server.booted.server.pid)
 
 
+BURST_S = 0.5
 HEAP = 64 * 2**20
 """Bytes to which the heaps of malloc's arenas are aligned, but the first's (glibc on 64 bits)."""
 
 
-async def arenas(at: Where, server: Standing) -> Met:
-    """Count the megabytes that the server has for itself at rest, and those of them in malloc's further arenas."""
-    await asyncio.sleep(CALM_S)
+async def arenas(at: Where, server: Standing, bursts: float = 2, connections: float = 64) -> Met:
+    """Count the megabytes that the server has for itself after bursts, and those of them in malloc's further arenas."""
+    for _ in range(int(bursts)):
+        server.closed(int(connections), BURST_S)
+        await asyncio.sleep(CALM_S)
     within, count = 0.0, 0
     for pid in _tree(server.booted.server.pid):
         for dirty in _heaps(pid):
@@ -597,9 +595,6 @@ def _heaps(pid: int) -> list[float]:
                 found.append(1024.0 * int(words[1]))
                 inside = False
     return [one for one in found if one]
-
-
-BURST_S = 0.5
 
 
 async def swell(
