@@ -113,12 +113,18 @@ def agents(
     monkeypatch.setattr(python, "start_own", lambda _module: waiting.pop(0))
     monkeypatch.setattr(handing, "POLL_S", 0.01)
     monkeypatch.setattr(handing, "LOST_S", 0.3)
-    players = []
+    players: list[Player] = []
     for number, name in enumerate(processes, 1):
-        known = {"name": name, "host": name, "machine": name, "roles": ["load"], "busy": False}
+        known: dict[str, Any] = {
+            "name": name,
+            "host": name,
+            "machine": name,
+            "roles": ["load"],
+            "busy": False,
+        }
         known |= {"version": VERSION, "engine": engine.VERSION}
         line: Any = Line(name, breaks if number == len(processes) else lambda _operation, _number: "")
-        players.append(Player(line, known | (dict(facts or {}) if number == len(processes) else {})))
+        players.append(Player(line, known | dict((facts or {}) if number == len(processes) else {})))
 
     async def present(*_: object) -> Sequence[Player]:
         return players
