@@ -25,7 +25,7 @@ from velodrome.model.diagnosis import (
     Treatment,
     surest_first,
 )
-from velodrome.model.errors import NoServerError, UnknownNameError
+from velodrome.model.errors import NoServerError, UnknownNameError, UpstreamError
 from velodrome.model.load import Limits
 from velodrome.model.quantity import Interval
 from velodrome.model.search import Ending, RateCapacity, RateFound
@@ -471,8 +471,10 @@ def test_third_parties_take_longer_only_where_a_fault_looks_at_that(monkeypatch:
 
     def step(_trial: object, _lab: object, _treatment: object, connections: int) -> None:
         loads.append(connections)
-        if len(loads) > 2:
+        if len(loads) == 3:
             raise NoServerError("shop", "died of it")
+        if len(loads) > 3:
+            raise UpstreamError("its latencies cannot be made longer")
 
     monkeypatch.setattr(stepped, "step", step)
     failed: list[str] = []
@@ -484,4 +486,5 @@ def test_third_parties_take_longer_only_where_a_fault_looks_at_that(monkeypatch:
     assert SEEN.slope is not None
     assert loads == [doctor.MANY_CONNECTIONS, 2 * SEEN.slope.knee]
     assert case._stepped(None, failed) is None
-    assert "died of it" in failed[0]
+    assert case._stepped(None, failed) is None
+    assert ["died of it" in failed[0], "longer" in failed[1]] == [True, True]

@@ -42,6 +42,7 @@ from velodrome.model.errors import (
     NoServerError,
     TooSlowError,
     UnknownNameError,
+    UpstreamError,
 )
 from velodrome.model.load import Limits, Link
 from velodrome.model.search import Ending, RateCapacity, RateFound
@@ -400,7 +401,7 @@ class Case:
         connections = min(max(2 * knee, MANY_CONNECTIONS), MOST_CONNECTIONS)
         try:
             return stepped.step(self._trial, self._lab, self._base, connections)
-        except NOT_SERVED as error:
+        except (*NOT_SERVED, UpstreamError) as error:
             failed.append(f"third parties that take longer: {str(error).splitlines()[0]}")
             return None
 
