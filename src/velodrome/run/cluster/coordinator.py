@@ -14,6 +14,7 @@ import asyncio
 import json
 import os
 import select
+import shutil
 import signal
 import sys
 import threading
@@ -104,9 +105,16 @@ def _shares(cpus: tuple[int, ...], agents: int) -> list[tuple[int, ...]]:
 
 
 async def schedule(
-    host: str, port: int, scheme: str, folder: Path | None, *, on_ready: Any, ended: asyncio.Event
+    host: str,
+    port: int,
+    scheme: str,
+    folder: Path | None,
+    *,
+    on_ready: Any,
+    ended: asyncio.Event,
+    place: Path | None = None,
 ) -> None:
-    """Be a coordinator until it is to end. Raises OSError where it cannot listen."""
+    """Be a coordinator until it is to end; `place` is for its files. Raises CoordinatorError where it cannot listen."""
     from velodrome.run.cluster import talking  # noqa: PLC0415 - brings Dask
 
     own_process.raise_limit("RLIMIT_NOFILE", talking.FILES)
@@ -116,7 +124,7 @@ async def schedule(
         protocol=f"{scheme}://",
         security=talking.security(scheme, folder),
         dashboard=False,
-        local_directory=str(scratch.made("coordinator")),
+        local_directory=str(place or scratch.made("coordinator")),
     )
     try:
         try:
@@ -193,17 +201,25 @@ async def _served(what: str, how: dict[str, Any]) -> None:
     _watch_input(how, lambda: loop.call_soon_threadsafe(ended.set))
     folder = Path(how["keys"]) if how.get("keys") else None
     sent = how.get("key_files") or {}
+    place = None
     if what == "scheduler" and os.geteuid() == 0:
-        # Code can be run on a scheduler, too.
+        # Code can be run on a scheduler, too. Its folder lies in one of root's, which is swept whoever dies.
         if folder is not None:
             sent = keys.contents(keys.Keys(folder))
-        own_process.become(account.unused().identity)
+        nobody, place = account.unused(), scratch.made("coordinator")
+        holding.give(place, nobody)
+        own_process.become(nobody.identity)
     elif what == "worker":
         own_process.give_up_root(keep=0)
     if sent:
-        folder = keys.written(scratch.made("keys"), sent).folder
+        folder = keys.written(place / "keys" if place else scratch.made("keys"), sent).folder
     if what == "scheduler":
-        await schedule(how["host"], how["port"], how["scheme"], folder, on_ready=_say, ended=ended)
+        at = (how["host"], how["port"], how["scheme"], folder)
+        try:
+            await schedule(*at, on_ready=_say, ended=ended, place=place)
+        finally:
+            if place is not None:  # the folder around it is root's, and goes at the next start
+                shutil.rmtree(place, ignore_errors=True)
         return
     address = talking.Address.read(how["address"])
     serving = asyncio.ensure_future(

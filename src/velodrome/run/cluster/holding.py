@@ -16,6 +16,7 @@ import threading
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Protocol, Self
 
@@ -219,13 +220,7 @@ def hold(how: Mapping[str, Any], policy: Policy, user: str, on_ready: Callable[[
     with ExitStack() as stack:
         stack.callback(ours.close)
         folder = stack.enter_context(scratch.held("worker"))
-        try:
-            os.chown(folder, worker.uid, worker.gid)
-        except PermissionError as error:  # in a container, root may have no rights
-            raise AgentStartError(
-                f"root may not act for other users here ({error.strerror})", "Start it as an ordinary user"
-            ) from error
-        os.chmod(folder.parent, 0o711)  # noqa: S103 - to pass through; the names in it are random
+        give(folder, worker)
         variables = {name: os.environ[name] for name in KEPT if name in os.environ}
         variables |= {**worker.variables, "TMPDIR": str(folder)}
         with account.acting_as(worker):
@@ -243,7 +238,7 @@ def hold(how: Mapping[str, Any], policy: Policy, user: str, on_ready: Callable[[
         if line.startswith("error "):
             raise AgentStartError(line.removeprefix("error "), "")
         on_ready(line)
-        _Asked(ours, policy, of_engines).serve()
+        _Answering(ours, policy, of_engines).serve()
         last = child.output.read().decode(errors="replace").strip()
         raise (
             AgentEndedError(how["address"])
@@ -252,7 +247,17 @@ def hold(how: Mapping[str, Any], policy: Policy, user: str, on_ready: Callable[[
         )
 
 
-class _Asked:
+def give(folder: Path, to: Account) -> None:
+    """Give a folder of this process's temporary files to a user. Raises AgentStartError."""
+    try:
+        os.chown(folder, to.uid, to.gid)
+    except PermissionError as error:  # in a container, root may have no rights
+        raise AgentStartError(
+            f"root may not act for other users here ({error.strerror})", "Start it as an ordinary user"
+        ) from error
+
+
+class _Answering:
     """The side that decides."""
 
     def __init__(self, way: socket.socket, policy: Policy, user: Account) -> None:

@@ -83,9 +83,9 @@ async def between(players: Sequence[Player], transfers: bool) -> Mesh:
     for one, other in wanted:
         if time.monotonic() - begun > WHOLE_S:
             break
-        asked = {"address": other.line.address, "transfers": transfers}
+        question = {"address": other.line.address, "transfers": transfers}
         try:
-            said: dict[str, Any] = json.loads(await one.line.call("velodrome_measure", 60.0, **asked))
+            said: dict[str, Any] = json.loads(await one.line.call("velodrome_measure", 60.0, **question))
         except AgentLostError as error:
             said = {"error": error.why}
         found.append(

@@ -121,6 +121,7 @@ async def serve(
     files = {} if wanted.scheme == "tcp" else keys.contents(keys.found(wanted.keys))
     remotes = [_Remote(host, reach) for host in hosts]
     began: list[_Remote] = []
+    beating = asyncio.ensure_future(_beating(began))
     try:
         await _all(one.connect() for one in remotes)
         first = _Remote(hosts[0], reach, remotes[0].connection)
@@ -142,6 +143,15 @@ async def serve(
     finally:
         await asyncio.gather(*(one.end() for one in began))
         await asyncio.gather(*(one.hang_up() for one in remotes))
+        beating.cancel()
+
+
+async def _beating(began: Sequence["_Remote"]) -> None:
+    """Say to all that has begun that we are alive, also while others start."""
+    while True:
+        for one in began:
+            one.beat()
+        await asyncio.sleep(coordinator.BEAT_S)
 
 
 async def _all(works: Any) -> None:
@@ -160,8 +170,6 @@ async def _held(
     """Keep all alive. Raises CoordinatorError, SshError."""
     left = list(remotes)
     while True:
-        for one in (first, *left):
-            one.beat()
         if first.is_over():
             raise CoordinatorError(address, f"it ended on {first.host.name} ({first.ending()})")
         for one in [agent for agent in left if agent.is_over()]:
@@ -190,6 +198,7 @@ class _Remote:
         self.what: dict[str, Any] = {}
         self.process: Any = None
         self.interpreter: list[str] = []
+        self.answered = False
         self.said: deque[str] = deque(maxlen=python.LAST_LINES)
         self.reading: asyncio.Task[None] | None = None
 
@@ -202,7 +211,6 @@ class _Remote:
         """Reach the host. Raises SshError."""
         name = self.host.name
         try:
-            # Reads files, and may wait for an agent of keys: not while others connect.
             options = asyncssh.SSHClientConnectionOptions(**self._options())
             if options.known_hosts is None:
                 raise SshError(name, "known hosts are switched off", "Name a file with UserKnownHostsFile")
@@ -274,6 +282,7 @@ class _Remote:
         if not line:
             await self._over()
             raise SshError(self.host.name, f"its {what} did not start ({self.ending()})", self._cure())
+        self.answered = True
         return line
 
     def _cure(self) -> str:
@@ -288,9 +297,10 @@ class _Remote:
                 self.said.append(secrets.mask(line.decode(errors="replace").strip()))
 
     def beat(self) -> None:
-        """Say that we are alive."""
-        with suppress(OSError, asyncssh.Error):
-            self.process.stdin.write(b"\n")
+        """Say that we are alive, once it has answered."""
+        if self.answered:
+            with suppress(OSError, asyncssh.Error):
+                self.process.stdin.write(b"\n")
 
     def is_over(self) -> bool:
         """Whether it has ended, or the connection to it."""
