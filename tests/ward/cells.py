@@ -57,7 +57,7 @@ HOLDING, FORKED, OURS = (str(APPS / f"{name}.py") for name in ("holding", "forke
 GROUP = Path("/sys/fs/cgroup/cpu/velodrome-ward")
 """Of version 1, made by whoever runs the ward as root: the processes of an app may join it and leave it alone."""
 BEHIND: Mapping[str, KnobValue] = {"keepalive": 1, "backlog": 64}
-RECYCLED: Mapping[str, KnobValue] = {"workers": 4, "max_requests": 800}
+RECYCLED: Mapping[str, KnobValue] = {"workers": 4, "threads": 1, "max_requests": 200}
 PRELOADED: Mapping[str, KnobValue] = {"preload": 1}
 AT_ONCE: Mapping[str, KnobValue] = {"workers": 2, "ends": "at once"}
 SETTINGS = ("keepalive-race", "backlog-overflow")
@@ -162,7 +162,7 @@ ILL = (
         knobs=AT_ONCE,
         beside=("lost-at-stop", "lost-at-reload"),
     ),
-    Cell("recycled together", "plain:nothing", "recycle-together", stack=OURS, knobs=RECYCLED),
+    Cell("recycled together", "plain:waiting", "recycle-together", stack=OURS, knobs=RECYCLED),
     Cell(
         "clients come back",
         "plain:waiting",
@@ -231,7 +231,7 @@ WELL = (
     Cell("decoy: a database in single file", "one_session:decoy", requires=ASYNC_SESSIONS),
     Cell("decoy: a semaphore of 100 before gRPC", "streaming:decoy", requires=(GRPC, GRPCLIB)),
     Cell("reload loses, cured", "plain:slow", stack=OURS, knobs={"workers": 2}),
-    Cell("recycled together, cured", "plain:nothing", stack=OURS, knobs={**RECYCLED, "jitter": 800}),
+    Cell("recycled together, cured", "plain:waiting", stack=OURS, knobs={**RECYCLED, "jitter": 200}),
     Cell("clients come back, cured", "plain:waiting", stack="gunicorn-gthread", knobs={"keepalive": 75}),
     Cell("few files, cured", "sound:waiting", knobs={"loop": "asyncio"}),
     Cell("spent quota, cured", "quota:cured", knobs={"workers": 2}, cpus=2),

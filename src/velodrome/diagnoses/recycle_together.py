@@ -1,22 +1,27 @@
 """Workers that are replaced all at once, since all of them count the same number of requests."""
 
+from dataclasses import replace
+
 from velodrome.diagnoses.fault import Absent, Counting, Fault, Screened, counting
 from velodrome.model.diagnosis import Cure, Probe, Treatment
 from velodrome.model.symptoms import Setting, Symptoms
 
-LEAST = 0.05
-"""Later generations drift apart, and the screens have seen many: whether workers are replaced at all is what shows."""
+LOOKED, TOGETHER = 0.5, 0.1
+"""Of a worker's life: those that are replaced within it of each other. The workers that the screens meet have drifted
+apart already, so that whether any are replaced is about all that shows."""
 
 
 def look(setting: Setting) -> Probe | None:
     """Load several workers, and see when they are replaced."""
-    if setting.workers < 2:
-        return None
+    return _probe(setting, LOOKED) if setting.workers > 1 else None
+
+
+def _probe(setting: Setting, within: float) -> Probe:
     return Probe(
         "recycle",
         f"a closed loop of 8 connections for 5 s to {setting.workers} workers",
         "workers replaced together with half of the others",
-        {"workers": setting.workers},
+        {"workers": setting.workers, "within": within},
         seconds=5.2,
         worth=0.25,
         warm=False,
@@ -32,7 +37,6 @@ def screen(seen: Symptoms) -> Screened:
         seen,
         "recycle-together",
         probe,
-        LEAST,
         none=Absent("hardly any worker was replaced under load: it has no small max_requests"),
     )
     if not isinstance(found, Counting):
@@ -44,7 +48,8 @@ def screen(seen: Symptoms) -> Screened:
         "--max-requests N --max-requests-jitter N (uvicorn: --limit-max-requests-jitter N)",
     )
     jitter = Treatment("max_requests with a jitter as large", {"jitter": True})
-    return found.suspect(0.8, found.cured(jitter, cure), loss=0.1)
+    cured = replace(found.cured(jitter, cure), probe=_probe(seen.setting, TOGETHER))
+    return found.suspect(0.8, cured, loss=0.1)
 
 
 fault = Fault(
@@ -52,7 +57,7 @@ fault = Fault(
     "dips at regular times: max_requests replaces all workers at once; a jitter",
     ("gunicorn#3427",),
     "All workers count to the same max_requests, under load that is spread evenly, and end together.",
-    "Half of the workers are replaced within a sixth of their life of each other; with a jitter far fewer are.",
+    "Half of the workers are replaced within a tenth of their life of each other; with a jitter far fewer are.",
     screen,
     look=look,
 )

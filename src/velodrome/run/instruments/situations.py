@@ -380,18 +380,23 @@ def _happen(at: Where, server: Standing, stops: float, reloads: float, replaces:
     return True
 
 
-FEWEST_REPLACED = 4
-TOGETHER = 0.15
-"""Of how long a worker lives: one is replaced together with others where half as many as there are, are within it."""
-GENERATIONS = 4
-"""Later ones drift apart by themselves."""
 WATCH_S = 0.02
 
 
 async def recycle(
-    at: Where, server: Standing, workers: float, connections: float = 8, seconds: float = 5.0
+    at: Where,
+    server: Standing,
+    *,
+    workers: float,
+    within: float,
+    connections: float = 8,
+    seconds: float = 5.0,
 ) -> Met:
-    """Load the server, and count the workers that it replaces while it replaces others."""
+    """Load the server, and count the workers that it replaces when it replaces half of the others.
+
+    `within` that share of how long they live. Only the first that are replaced count, as many as there are workers:
+    later ones drift apart by themselves.
+    """
     seen: dict[int, float] = {}
     done = Event()
 
@@ -413,11 +418,11 @@ async def recycle(
             watching.result()
     births = sorted(at_s for pid, at_s in seen.items() if pid not in watch_once)
     figures = {"requests": measured.load.answers, "replaced": float(len(births))}
-    if len(births) < FEWEST_REPLACED:
+    if len(births) < workers:
         return Met(0, 0, figures=figures)
-    lives_s = (births[-1] - began) * workers / len(births)
-    births = births[: int(GENERATIONS * workers)]
-    others = [sum(abs(other - one) <= TOGETHER * lives_s for other in births) - 1 for one in births]
+    births = births[: int(workers)]
+    lives_s = sum(births) / len(births) - began
+    others = [sum(abs(other - one) <= within * lives_s for other in births) - 1 for one in births]
     together = sum(count >= workers / 2 for count in others)
     said = f"a worker lives for {lives_s:.2g} s"
     return Met(together, len(births), {}, {**figures, "lives_s": lives_s}, said)
