@@ -332,7 +332,7 @@ def served(cell: Cell) -> str:
         env=[f"{name}={value}" for name, value in variables.items()],
         wait=True,
     )
-    document = found.document
+    document = found.document()
     interval, claim = document["interval"], document["claim"]
     truth = cell.capacity
     cells = (
