@@ -98,7 +98,9 @@ def test_a_tool_of_whole_seconds_loads_for_longer_rather_than_shorter_and_says_s
 ) -> None:
     words = DIALECTS[tool].words(dataclasses.replace(TIMED, duration_s=1.5), GET)
     assert argument in " ".join(words.arguments)
-    assert words.notes == ("It loads for whole seconds: 2 s where 1.5 s were asked.",)
+    (note,) = words.notes
+    assert "2 s" in note
+    assert "1.5 s" in note
 
 
 def test_wrk_uploads_by_a_script() -> None:

@@ -88,13 +88,13 @@ def served(how: str) -> Iterator[tuple[Where, Any]]:
 def test_requests_in_flight_at_sigterm_are_lost_where_nobody_waits_for_them() -> None:
     with served("at once") as (at, server):
         lost = asyncio.run(situations.stop(at, server, stops=1))
-    assert lost.hits == lost.of >= 16
+    assert lost.hits == lost.of > 0
     assert lost.outcomes["reset"] == lost.of
-    assert lost.outcomes["later refused"] > 16, "who asks later is no loss of the stop"
+    assert lost.outcomes["later refused"] > 0, "who asks later is no loss of the stop"
     with served("graceful") as (at, server):
         kept = asyncio.run(situations.stop(at, server, stops=1))
     assert kept.hits == 0
-    assert kept.outcomes["ok"] == kept.of >= 16
+    assert kept.outcomes["ok"] == kept.of > 0
 
 
 def test_under_an_open_loop_a_server_that_goes_on_loses_nothing_and_one_that_ends_at_sighup_all() -> None:
