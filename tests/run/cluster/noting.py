@@ -9,6 +9,7 @@ import select
 import socket
 import struct
 import sys
+import time
 from array import array
 
 SO_TIMESTAMPNS = 35
@@ -16,11 +17,21 @@ ANSWER = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
 ROOM = socket.CMSG_SPACE(16)
 
 
+def moment(beside: "list[tuple[int, int, bytes]]") -> int:
+    """Return when the kernel got it; what came before the kernel began to stamp, came now. Nanoseconds since 1970."""
+    if not beside:
+        return time.time_ns()
+    seconds, rest = struct.unpack("qq", beside[0][2])
+    return int(seconds) * 1_000_000_000 + int(rest)
+
+
 def main() -> None:
     """Serve until standard input ends."""
     came, open_ = array("Q"), {}
     listening = socket.create_server((sys.argv[1], 0), backlog=4096)
     listening.setblocking(False)
+    # Connections inherit it. The kernel begins to stamp a little after the first socket wants it.
+    listening.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
     poll = select.epoll()
     poll.register(listening, select.EPOLLIN)
     poll.register(0, select.EPOLLIN)
@@ -30,7 +41,6 @@ def main() -> None:
             if number == listening.fileno():
                 one, _ = listening.accept()
                 one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                one.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
                 open_[one.fileno()] = one
                 poll.register(one, select.EPOLLIN)
             elif number == 0:
@@ -47,9 +57,8 @@ def main() -> None:
                 try:
                     data, beside, _, _ = one.recvmsg(8192, ROOM)
                     if data:
-                        seconds, rest = struct.unpack("qq", beside[0][2])
                         came.append(int(data[data.index(b"/") + 1 : data.index(b" HTTP")]))
-                        came.append(seconds * 1_000_000_000 + rest)
+                        came.append(moment(beside))
                         one.send(ANSWER)
                         continue
                 except ConnectionError:
