@@ -72,7 +72,7 @@ def main(words: list[str]) -> None:
             sys.exit(
                 "the race could not tell, so the pictures stay as they are; let nothing else run meanwhile"
             )
-        keep(typed, standing(shown.replace(folder, "~/shop")))
+        keep(typed, standing(shown.replace(folder, "~/shop").replace(str(TOP), "~/velodrome")))
         photographed(run / "report.html", PICTURES / "report.png")
     show()
 
