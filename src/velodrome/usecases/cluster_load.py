@@ -4,8 +4,8 @@ document = load(Work(LoadSpec(url="http://127.0.0.1:8000/", rate=500, duration_s
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -146,9 +146,7 @@ def overview(agents: str, folder: Path | None = None, *, transfers: bool = False
 
 
 async def _overview(address: talking.Address, way: Any, transfers: bool) -> dict[str, Any]:
-    players = await conducting.present(address, way)
-    try:
-        await conducting.align(players)
+    async with _met(address, way) as players:
         found = await mesh.between(players, transfers)
         return {
             "schema": "velodrome/agents/1",
@@ -157,9 +155,6 @@ async def _overview(address: talking.Address, way: Any, transfers: bool) -> dict
             "between": [asdict(one) for one in found.pairs],
             "left_out": found.left_out,
         }
-    finally:
-        for player in players:
-            await player.line.close()
 
 
 def listed(agents: str, folder: Path | None = None) -> list[dict[str, Any]]:
@@ -170,10 +165,17 @@ def listed(agents: str, folder: Path | None = None) -> list[dict[str, Any]]:
 
 
 async def _listed(address: talking.Address, way: Any) -> list[dict[str, Any]]:
+    async with _met(address, way) as players:
+        return [_row(player) for player in players]
+
+
+@asynccontextmanager
+async def _met(address: talking.Address, way: Any) -> AsyncIterator[list[Player]]:
+    """Yield the agents of a coordinator, their clocks read; hang up afterwards."""
     players = await conducting.present(address, way)
     try:
         await conducting.align(players)
-        return [_row(player) for player in players]
+        yield players
     finally:
         for player in players:
             await player.line.close()
