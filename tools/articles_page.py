@@ -1,8 +1,8 @@
-"""Writes docs/articles.md, and its summary in the README, from a stored run of the group:
-python tools/articles_page.py runs/<date>-articles
+"""Writes docs/articles.md, and its summary in the README, from stored runs, of the group or of single studies:
+python tools/articles_page.py runs/<date>-articles [runs/<date>-grpc-concurrency …]
 
-Without an argument both are made anew from what an earlier run left in docs/articles/: of each study the verdict
-without its rankings and curves, and the versions that served.
+docs/articles/ keeps of each study the verdict without its rankings and curves, and the versions that served. A study
+that the runs lack keeps what an earlier run left there; without an argument all do.
 """
 
 import sys
@@ -27,7 +27,7 @@ FACTS = ("started", "cpu", "cpus", "memory_bytes", "kernel", "system", "virtuali
 OPENING = """\
 # Reproducing published benchmarks
 
-Written by `tools/articles_page.py` from a stored run. *Published* is the published figure, *here* the measured one with
+Written by `tools/articles_page.py` from stored runs. *Published* is the published figure, *here* the measured one with
 its 95 % interval; [how a claim is judged](method.md#claims).
 """
 
@@ -35,16 +35,15 @@ its 95 % interval; [how a claim is judged](method.md#claims).
 def keep(run: Path, folder: Path) -> None:
     """Store what the page needs of each study of a run. Raises ResultsError or UnreadableVerdictError."""
     folder.mkdir(parents=True, exist_ok=True)
-    found = sorted(run.glob("*/verdict.json"))
+    found = sorted([*run.glob("verdict.json"), *run.glob("*/verdict.json")])
     if not found:
-        sys.exit(f"{run} holds no study with a verdict; give the folder of a group: runs/<date>-articles")
-    for old in folder.glob("*.json"):
-        old.unlink()
+        sys.exit(f"{run} holds no verdict; give the folder of a run: runs/<date>-articles")
     for path in found:
         verdict = json.read(path)
-        every = [one for one in read_results(path.parent).trials if isinstance(one, Measurement)]
-        environment = {**verdict.environment, PACKAGES: _packages(every)}
-        json.write(folder / f"{path.parent.name}.json", replace(verdict, answers=(), environment=environment))
+        measured = [trial for trial in read_results(path.parent).trials if isinstance(trial, Measurement)]
+        environment = {**verdict.environment, PACKAGES: _packages(measured)}
+        name = verdict.study.rpartition("/")[2]
+        json.write(folder / f"{name}.json", replace(verdict, answers=(), environment=environment))
 
 
 def _packages(measured: Sequence[Measurement]) -> str:
@@ -131,10 +130,10 @@ def _facts(verdict: Verdict) -> list[str]:
 
 
 def main() -> None:
-    """Keep what a run says, if one is named, and write the page."""
+    """Keep the verdicts of the runs that are named, and write the page."""
     folder = DOCS / "articles"
-    if len(sys.argv) > 1:
-        keep(Path(sys.argv[1]), folder)
+    for run in sys.argv[1:]:
+        keep(Path(run), folder)
     verdicts = stored(folder)
     if not verdicts:
         sys.exit("nothing is kept in docs/articles yet; name a run: runs/<date>-articles")

@@ -47,8 +47,22 @@ def test_a_run_is_kept_small_and_makes_a_page(tool: ModuleType, tmp_path: Path) 
 
 
 def test_a_folder_without_a_run_is_reported(tool: ModuleType, tmp_path: Path) -> None:
-    with pytest.raises(SystemExit, match="holds no study with a verdict; give the folder of a group"):
+    with pytest.raises(SystemExit, match="holds no verdict"):
         tool.keep(tmp_path, tmp_path / "kept")
+
+
+def test_the_run_of_a_single_study_replaces_that_study_alone(tool: ModuleType, tmp_path: Path) -> None:
+    run, kept = tmp_path / "run", tmp_path / "kept"
+    run.mkdir()
+    kept.mkdir()
+    other = replace(with_claims(), study="articles/grpc-concurrency")
+    json.write(kept / "grpc-concurrency.json", other)
+    json.write(run / "verdict.json", replace(with_claims(), study="articles/io-models"))
+    header = Header(made_up.STUDY, 1, dict(made_up.MACHINE), "0.1.0", "2026-11-20T12:00:00+00:00")
+    (run / "results.jsonl").write_text(f"{results.dump_header(header)}\n")
+    tool.keep(run, kept)
+    assert list(tool.stored(kept)) == ["grpc-concurrency", "io-models"]
+    assert tool.stored(kept)["grpc-concurrency"] == other
 
 
 @pytest.mark.skipif(
