@@ -59,8 +59,9 @@ test: $(BEFORE_TESTS)
 	$(PYTEST) $(AT_ONCE) -m "not measured and not exhaustive"
 	$(PYTEST) -m "measured and not exhaustive"
 
+# Nothing waits here: as many workers as CPUs, since each imports and collects everything for itself.
 unit: dev
-	$(PYTEST) $(AT_ONCE) -m "unit and not exhaustive"
+	$(PYTEST) -n auto --dist loadfile --no-loadscope-reorder -m "unit and not exhaustive"
 
 test-all: $(BEFORE_TESTS)
 	cargo test --quiet --workspace -- --include-ignored

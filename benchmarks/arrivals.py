@@ -93,15 +93,15 @@ def constant(target: Recorder, rate: int, rounds: int) -> Table:
     rows = tuple(
         (
             f"{generator.name} {generator.version}".strip(),
-            f"{middle(one.p50 for one in runs):.1f} µs",
-            extent([one.p50 for one in runs], 1),
-            f"{middle(one.p99 for one in runs):.0f} µs",
-            extent([one.p99 for one in runs], 0),
-            f"{middle(one.p99 / lowest.p99 for one, lowest in zip(runs, seen[0], strict=True)):.2f}",
-            f"{middle(one.worst for one in runs) / 1000:.1f} ms",
-            f"{middle(one.bursts for one in runs) * 100:.2f} %",
-            f"{middle(one.arrived for one in runs) * 100:.1f} %",
-            f"{middle(one.cpu_s / DURATION_S for one in runs) * 100:.0f} %",
+            f"{middle(repeat.p50 for repeat in runs):.1f} µs",
+            extent([repeat.p50 for repeat in runs], 1),
+            f"{middle(repeat.p99 for repeat in runs):.0f} µs",
+            extent([repeat.p99 for repeat in runs], 0),
+            f"{middle(repeat.p99 / lowest.p99 for repeat, lowest in zip(runs, seen[0], strict=True)):.2f}",
+            f"{middle(repeat.worst for repeat in runs) / 1000:.1f} ms",
+            f"{middle(repeat.bursts for repeat in runs) * 100:.2f} %",
+            f"{middle(repeat.arrived for repeat in runs) * 100:.1f} %",
+            f"{middle(repeat.cpu_s / DURATION_S for repeat in runs) * 100:.0f} %",
         )
         for generator, runs in zip(contestants, seen, strict=True)
     )

@@ -64,12 +64,12 @@ def run(target: Target, generator: Generator, shot: Shot) -> Seen:
 
 def ratio(runs: Sequence[Seen], to: Sequence[Seen]) -> float:
     """How many times as many requests per CPU-second, the median of the rounds, each compared with its own."""
-    return middle(one.per_cpu_s / other.per_cpu_s for one, other in zip(runs, to, strict=True))
+    return middle(repeat.per_cpu_s / other.per_cpu_s for repeat, other in zip(runs, to, strict=True))
 
 
 def better(runs: Sequence[Sequence[Seen]]) -> Sequence[Seen] | None:
     """The runs of the floor that makes more requests per CPU-second."""
-    return max(runs, key=lambda seen: middle(one.per_cpu_s for one in seen), default=None)
+    return max(runs, key=lambda seen: middle(repeat.per_cpu_s for repeat in seen), default=None)
 
 
 def table(target: Target, race: Race, rounds: int) -> Table:
@@ -83,7 +83,7 @@ def table(target: Target, race: Race, rounds: int) -> Table:
     for generator, runs in raced:
         again = " (again)" if generator.name in names else ""
         names.add(generator.name)
-        per_cpu_s = [one.per_cpu_s for one in runs]
+        per_cpu_s = [repeat.per_cpu_s for repeat in runs]
         rows.append(
             (
                 f"{generator.name} {generator.version}".strip() + again,
@@ -91,10 +91,10 @@ def table(target: Target, race: Race, rounds: int) -> Table:
                 spread(per_cpu_s),
                 f"{ratio(runs, lowest):.2f}" if lowest else "–",
                 f"{ratio(runs, peer):.2f}" if peer else "–",
-                f"{middle(one.per_s for one in runs) / 1000:.1f} k",
-                f"{middle(one.busy for one in runs) * 100:.0f} %",
-                f"{sum(one.errors for one in runs)}",
-                f"{middle(one.counted for one in runs):.4f}",
+                f"{middle(repeat.per_s for repeat in runs) / 1000:.1f} k",
+                f"{middle(repeat.busy for repeat in runs) * 100:.0f} %",
+                f"{sum(repeat.errors for repeat in runs)}",
+                f"{middle(repeat.counted for repeat in runs):.4f}",
             )
         )
     twice = ("wrk races twice: the difference between its rows is noise.",) if "wrk" in names else ()

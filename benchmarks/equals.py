@@ -25,10 +25,10 @@ METRICS = ("throughput_rps", "cpu_us", "memory_bytes", "mean_ms", "p50_ms", "p90
 
 def ratios(evidence: Evidence, question: Question, label: str, metric: str) -> Iterator[float]:
     """Yield the log ratio of each block's two equal servers."""
-    labels = [one.label for one in evidence.study.contestants]
-    for one in (label for label in labels if label.endswith("-a")):
+    labels = [contestant.label for contestant in evidence.study.contestants]
+    for first in (label for label in labels if label.endswith("-a")):
         pair = []
-        for name in (one, f"{one[:-2]}-b"):
+        for name in (first, f"{first[:-2]}-b"):
             cell = evidence.cell(Figure(metric, f"{question.name}/{name}"))
             load = evidence.load(question, label)
             if isinstance(cell, Missing) or isinstance(load, Missing):
@@ -50,7 +50,9 @@ def main() -> int:
     for metric in METRICS:
         columns = [list(ratios(evidence, question, load.label, metric)) for question, load in shapes]
         shown = [_deviation(column).rjust(16) for column in columns]
-        print(metric.ljust(16), *shown, _deviation([one for column in columns for one in column]).rjust(8))
+        print(
+            metric.ljust(16), *shown, _deviation([ratio for column in columns for ratio in column]).rjust(8)
+        )
     return 0
 
 
@@ -59,7 +61,7 @@ def _loop(load: Load) -> str:
 
 
 def _deviation(logs: list[float]) -> str:
-    return f"{100 * math.sqrt(sum(one * one for one in logs) / len(logs)):.1f} %" if logs else "–"
+    return f"{100 * math.sqrt(sum(log * log for log in logs) / len(logs)):.1f} %" if logs else "–"
 
 
 if __name__ == "__main__":

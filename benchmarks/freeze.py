@@ -83,9 +83,9 @@ def verdict(runs: list[Seen]) -> str:
     """Right is within 1 % of the truth or 1 ms, in the median of the rounds."""
 
     def misses(figure: str) -> bool:
-        by = middle(abs(one.reported.get(figure, float("nan")) - one.truth[figure]) for one in runs)
+        by = middle(abs(repeat.reported.get(figure, float("nan")) - repeat.truth[figure]) for repeat in runs)
         # A figure that is missing is no number, and no number is within anything.
-        return not by <= max(1.0, 0.01 * middle(one.truth[figure] for one in runs))
+        return not by <= max(1.0, 0.01 * middle(repeat.truth[figure] for repeat in runs))
 
     wrong = [name for name in FIGURES if misses(name)]
     return f"wrong: {', '.join(wrong)}" if wrong else "right"
@@ -100,11 +100,17 @@ def tables(rounds: int) -> list[Table]:
         ("oha --latency-correction", generators.oha(corrected=True)),
     )
     seen = interleaved(contestants, run, rounds)
-    every = [one for runs in seen for one in runs]
-    rows = [("the truth", *(f"{middle(one.truth[name] for one in every):.1f}" for name in FIGURES), "", "")]
+    every = [repeat for runs in seen for repeat in runs]
+    rows = [
+        ("the truth", *(f"{middle(repeat.truth[name] for repeat in every):.1f}" for name in FIGURES), "", "")
+    ]
     for generator, runs in zip(contestants, seen, strict=True):
-        figures = [f"{middle(one.reported.get(name, float('nan')) for one in runs):.1f}" for name in FIGURES]
-        worst = max((abs(off(name, one)) for one in runs for name in FIGURES if name != "p50"), default=0.0)
+        figures = [
+            f"{middle(repeat.reported.get(name, float('nan')) for repeat in runs):.1f}" for name in FIGURES
+        ]
+        worst = max(
+            (abs(off(name, repeat)) for repeat in runs for name in FIGURES if name != "p50"), default=0.0
+        )
         rows.append(
             (f"{generator.name} {generator.version}", *figures, verdict(runs), f"{worst * 100:.1f} %")
         )

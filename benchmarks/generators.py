@@ -143,8 +143,8 @@ def _unread(_text: str) -> Report:
 
 def _version(command: list[str]) -> str:
     """Return the first thing that looks like a version in what a program says of itself."""
-    said = subprocess.run(command, capture_output=True, text=True, check=False)
-    found = re.search(r"\d+\.\d+[\w.+-]*", said.stdout + said.stderr)
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    found = re.search(r"\d+\.\d+[\w.+-]*", result.stdout + result.stderr)
     return found[0] if found else UNKNOWN
 
 

@@ -101,7 +101,7 @@ def h2load(folder: Path) -> Caller | None:
 
 
 def ghz() -> Caller | None:
-    """`ghz`; as many workers as requests are to be in flight, on as many connections as told."""
+    """`ghz`; as many workers as requests are to be in flight, on as many connections as given."""
     path = program("ghz")
 
     def command(address: str, connections: int, streams: int) -> list[str]:
@@ -119,13 +119,15 @@ def ghz() -> Caller | None:
 
 def _of_module(path: str) -> str:
     """Return the version of the Go module that a program was built from: `go install` leaves `--version` empty."""
-    told = generators._version([path, "--version"])
+    version = generators._version([path, "--version"])
     go = program("go")
-    if told != generators.UNKNOWN or go is None:
-        return told
-    said = subprocess.run([go, "version", "-m", path], capture_output=True, text=True, check=False).stdout
-    found = re.search(r"^\s*mod\s+\S+\s+v?(\S+)", said, re.MULTILINE)
-    return found[1] if found else told
+    if version != generators.UNKNOWN or go is None:
+        return version
+    buildinfo = subprocess.run(
+        [go, "version", "-m", path], capture_output=True, text=True, check=False
+    ).stdout
+    found = re.search(r"^\s*mod\s+\S+\s+v?(\S+)", buildinfo, re.MULTILINE)
+    return found[1] if found else version
 
 
 @dataclass(frozen=True)
@@ -162,15 +164,15 @@ def table(
     seen = interleaved(callers, lambda caller: run(target, caller, connections, streams), rounds)
     rows = []
     for caller, runs in zip(callers, seen, strict=True):
-        per_cpu_s = [one.per_cpu_s for one in runs]
+        per_cpu_s = [repeat.per_cpu_s for repeat in runs]
         rows.append(
             (
                 f"{caller.name} {caller.version}",
                 f"{middle(per_cpu_s) / 1000:.1f} k",
                 spread(per_cpu_s),
-                f"{middle(one.per_s for one in runs) / 1000:.1f} k",
-                f"{middle(one.busy for one in runs) * 100:.0f} %",
-                f"{middle(one.counted for one in runs):.4f}",
+                f"{middle(repeat.per_s for repeat in runs) / 1000:.1f} k",
+                f"{middle(repeat.busy for repeat in runs) * 100:.0f} %",
+                f"{middle(repeat.counted for repeat in runs):.4f}",
                 caller.checks,
             )
         )

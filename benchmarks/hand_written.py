@@ -4,7 +4,7 @@
 
 Both are called in this process, in turn, block by block: a drift of the machine hits both alike. What is
 called is as little beside the handler as the interface allows; where a handler needs its server's own
-objects (Tornado, sockets, streams), both are asked over a connection and that cost is in both.
+objects (Tornado, sockets, streams), both get requests over a connection and that cost is in both.
 """
 
 import asyncio
@@ -336,10 +336,10 @@ def grpclib(build: Any, loop: Any) -> tuple[Block, Block]:
             pass
 
     async def say_hello(stream: Any) -> None:
-        asked = await stream.recv_message()
-        if asked.sleep_millisecond:
-            await asyncio.sleep(asked.sleep_millisecond / 1000)
-        await stream.send_message(messages.reply(message=f"Hello, {asked.name}!", body=BODY))
+        request = await stream.recv_message()
+        if request.sleep_millisecond:
+            await asyncio.sleep(request.sleep_millisecond / 1000)
+        await stream.send_message(messages.reply(message=f"Hello, {request.name}!", body=BODY))
 
     ours, stream = build(recipe, "").__mapping__()["/helloworld.Greeter/SayHello"].func, Stream()
     return awaited(loop, lambda: ours(stream)), awaited(loop, lambda: say_hello(stream))

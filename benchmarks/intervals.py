@@ -107,20 +107,20 @@ def alone(world: World, draw: Draw, table: str) -> bool:
 def pair(world: World, draw: Draw, table: str, contestants: int) -> bool:
     """All ratios to the best of a field of equals, at once: the best is chosen by these figures."""
     comparison = Comparison(world.samples(draw, table, contestants))
-    best = max((one.label for one in comparison.samples), key=lambda label: comparison.alone(label).mid)
-    pairs = [comparison.pair(one.label, best) for one in comparison.samples if one.label != best]
-    return all(one is not None and holds(one.ratio) for one in pairs)
+    best = max((sample.label for sample in comparison.samples), key=lambda label: comparison.alone(label).mid)
+    pairs = [comparison.pair(sample.label, best) for sample in comparison.samples if sample.label != best]
+    return all(pair is not None and holds(pair.ratio) for pair in pairs)
 
 
 def claim(world: World, draw: Draw, table: str) -> bool:
     """The ratio of two figures that a claim names beforehand, the one truly 1.5 times the other."""
     noise, df = world.presumed(draw, table)
     logs = world.logs(draw, table, 2)
-    one, other = (
+    first, other = (
         Series(dict(enumerate(by * np.exp(row))), noise=noise, noise_df=df)
         for by, row in zip((1.5, 1.0), logs, strict=True)
     )
-    found = Comparison([one.sample("of"), other.sample("over")]).pair("of", "over")
+    found = Comparison([first.sample("of"), other.sample("over")]).pair("of", "over")
     return found is not None and holds(found.ratio, 1.5)
 
 
@@ -152,7 +152,7 @@ FIGURES = ("throughput busy", "cpu busy", "memory", "p50", "p90", "p99", "cpu as
 
 def diff(world: World, draw: Draw, table: str) -> bool:
     """After over before of one figure, of a cell whose eight figures show how restless the machine is."""
-    found = [_two(world, draw, one) for one in FIGURES]
+    found = [_two(world, draw, figure) for figure in FIGURES]
     machine = Restlessness.of(found)
     return holds(estimate(found[FIGURES.index(table)], machine).shown)
 
@@ -240,7 +240,7 @@ def settle(world: World, draw: Draw, gaps: list[float], blocks: int = 3) -> tupl
     `gaps` are the true values over the first's, as logarithms; it takes as many starts as `blocks` of all at most.
     """
     every = _field(replace(world, blocks=MOST_BLOCKS), draw, gaps)
-    going, left, run = [one.label for one in every], blocks * len(gaps), 0
+    going, left, run = [sample.label for sample in every], blocks * len(gaps), 0
     seen: dict[str, int] = {}
     while run < MOST_BLOCKS and left >= len(going):
         left, run = left - len(going), run + 1
@@ -256,16 +256,16 @@ def settle(world: World, draw: Draw, gaps: list[float], blocks: int = 3) -> tupl
 def _field(world: World, draw: Draw, gaps: list[float]) -> list[Sample]:
     equals = world.samples(draw, "throughput busy", len(gaps))
     return [
-        replace(one, values={at: value * math.exp(gap) for at, value in one.values.items()})
-        for one, gap in zip(equals, gaps, strict=True)
+        replace(sample, values={at: value * math.exp(gap) for at, value in sample.values.items()})
+        for sample, gap in zip(equals, gaps, strict=True)
     ]
 
 
 def _first(every: list[Sample], seen: dict[str, int], confidence: float) -> tuple[str, ...]:
     """Return who may be first by as many blocks of each as were seen."""
     cut = [
-        replace(one, values={at: value for at, value in one.values.items() if at < seen[one.label]})
-        for one in every
+        replace(sample, values={at: value for at, value in sample.values.items() if at < seen[sample.label]})
+        for sample in every
     ]
     ranking = rank(cut, confidence)
     return ranking.first if ranking else ()
@@ -273,7 +273,7 @@ def _first(every: list[Sample], seen: dict[str, int], confidence: float) -> tupl
 
 def _fixed(world: World, draw: Draw, gaps: list[float]) -> tuple[str, ...]:
     every = _field(world, draw, gaps)
-    return _first(every, {one.label: world.blocks for one in every}, CONFIDENCE)
+    return _first(every, {sample.label: world.blocks for sample in every}, CONFIDENCE)
 
 
 FIELDS = {
@@ -295,13 +295,13 @@ def settling(worlds: int, known: bool) -> Iterator[str]:
             cells = []
             for race in (settle, _fixed):
                 ends = [race(world, draw, gaps) for _ in range(worlds)]
-                cells += [_errs(ends, best), sum(len(one) == 1 for one in ends)]
-            yield f"| {called} | ×{level:g} | {' | '.join(f'{100 * one / worlds:.1f}' for one in cells)} |"
+                cells += [_errs(ends, best), sum(len(end) == 1 for end in ends)]
+            yield f"| {called} | ×{level:g} | {' | '.join(f'{100 * cell / worlds:.1f}' for cell in cells)} |"
 
 
 def _errs(ends: list[tuple[str, ...]], best: set[str]) -> int:
     """Count those in which somebody of the best is not among the first."""
-    return sum(not best <= set(one) for one in ends)
+    return sum(not best <= set(end) for end in ends)
 
 
 def rows(kinds: list[str], worlds: int, known: bool) -> Iterator[str]:
@@ -311,7 +311,7 @@ def rows(kinds: list[str], worlds: int, known: bool) -> Iterator[str]:
     for kind in kinds:
         for level in LEVELS:
             found = [coverage(kind, World(level, blocks, known), worlds) for blocks in BLOCKS]
-            yield f"| {KINDS[kind][0]} | ×{level:g} | {' | '.join(f'{100 * one:.1f}' for one in found)} |"
+            yield f"| {KINDS[kind][0]} | ×{level:g} | {' | '.join(f'{100 * share:.1f}' for share in found)} |"
 
 
 def winners(worlds: int, known: bool) -> Iterator[str]:
@@ -321,7 +321,7 @@ def winners(worlds: int, known: bool) -> Iterator[str]:
     for contestants in (2, 8):
         for level in LEVELS:
             found = [false_winners(World(level, n, known), contestants, worlds) for n in BLOCKS]
-            yield f"| {contestants} | ×{level:g} | {' | '.join(f'{100 * one:.1f}' for one in found)} |"
+            yield f"| {contestants} | ×{level:g} | {' | '.join(f'{100 * share:.1f}' for share in found)} |"
 
 
 def looks(worlds: int) -> Iterator[str]:
@@ -330,7 +330,7 @@ def looks(worlds: int) -> Iterator[str]:
     yield "|--:|--:|--:|--:|"
     for level in LEVELS:
         found = [false_changes(level, worlds, spending) for spending in ("shared", "harmonic", "none")]
-        yield f"| ×{level:g} | {' | '.join(f'{100 * one:.1f}' for one in found)} |"
+        yield f"| ×{level:g} | {' | '.join(f'{100 * share:.1f}' for share in found)} |"
 
 
 # --- Races whose blocks ran on several hosts. A host does something to all its contestants (its level), and to each
@@ -370,10 +370,10 @@ def hosts_hold(several: Several, contestants: int, worlds: int, seed: int = 20_0
     ratios = levels = 0
     for _ in range(worlds):
         comparison = Comparison(several.samples(draw, contestants))
-        own = {one.label: comparison.alone(one.label) for one in comparison.samples}
+        own = {sample.label: comparison.alone(sample.label) for sample in comparison.samples}
         best = max(own, key=lambda label: own[label].mid)
         pairs = [comparison.pair(label, best) for label in own if label != best]
-        ratios += all(one is not None and holds(one.ratio) for one in pairs)
+        ratios += all(pair is not None and holds(pair.ratio) for pair in pairs)
         levels += holds(Comparison(several.samples(draw, 1, 0.0)).alone("0"))
     return ratios / worlds, levels / worlds
 
@@ -402,7 +402,7 @@ def several_rows(worlds: int) -> Iterator[str]:
             for contestants in (2, 6):
                 for blocks in (1, 3, 6):
                     found = hosts_hold(Several(hosts, blocks, level, ratio, alike), contestants, worlds)
-                    cells.append(" · ".join(f"{100 * one:.1f}" for one in found))
+                    cells.append(" · ".join(f"{100 * share:.1f}" for share in found))
             yield f"| {what} | {hosts} | " + " | ".join(cells) + " |"
 
 
@@ -418,29 +418,29 @@ def main() -> int:
     parser.add_argument("--kind", action="append", choices=KINDS)
     parser.add_argument("--machine", choices=("known", "shipped"), action="append")
     parser.add_argument("--table", choices=TABLES, action="append")
-    asked = parser.parse_args()
-    tables = asked.table or TABLES
-    for machine in asked.machine or ("known", "shipped"):
+    options = parser.parse_args()
+    tables = options.table or TABLES
+    for machine in options.machine or ("known", "shipped"):
         known = machine == "known"
         if "coverage" in tables:
-            print(f"\nmachine {machine}: of {asked.worlds} worlds, the interval holds the truth in (%)\n")
-            for row in rows(asked.kind or list(KINDS), asked.worlds, known):
+            print(f"\nmachine {machine}: of {options.worlds} worlds, the interval holds the truth in (%)\n")
+            for row in rows(options.kind or list(KINDS), options.worlds, known):
                 print(row, flush=True)
         if "winners" in tables:
-            print(f"\nmachine {machine}: of {asked.worlds} races of equals, one alone is first in (%)\n")
-            for row in winners(asked.worlds, known):
+            print(f"\nmachine {machine}: of {options.worlds} races of equals, one alone is first in (%)\n")
+            for row in winners(options.worlds, known):
                 print(row, flush=True)
         if "settling" in tables:
-            print(f"\nmachine {machine}: of {asked.worlds} races that go on until they are settled\n")
-            for row in settling(asked.worlds, known):
+            print(f"\nmachine {machine}: of {options.worlds} races that go on until they are settled\n")
+            for row in settling(options.worlds, known):
                 print(row, flush=True)
     if "looks" in tables:
-        print(f"\nof {asked.worlds} diffs of equals, looked at five times, a change is named in (%)\n")
-        for row in looks(asked.worlds):
+        print(f"\nof {options.worlds} diffs of equals, looked at five times, a change is named in (%)\n")
+        for row in looks(options.worlds):
             print(row, flush=True)
     if "hosts" in tables:
-        print(f"\nof {asked.worlds} races on several hosts, ratios · levels hold the truth in (%)\n")
-        for row in several_rows(asked.worlds):
+        print(f"\nof {options.worlds} races on several hosts, ratios · levels hold the truth in (%)\n")
+        for row in several_rows(options.worlds):
             print(row, flush=True)
     return 0
 

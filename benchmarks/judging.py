@@ -42,7 +42,7 @@ def make(path: Path, trials: int) -> int:
                     )
                 )
     whole = made.results(found, blocks=blocks)
-    lines = [results.dump_header(whole.header), *(results.dump(one) for one in found)]
+    lines = [results.dump_header(whole.header), *(results.dump(result) for result in found)]
     path.write_text("\n".join(lines) + "\n")
     return len(found)
 
@@ -69,13 +69,13 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--sizes", type=int, nargs="*", default=SIZES)
     options.add_argument("--one", type=Path, help=argparse.SUPPRESS)
-    asked = options.parse_args()
-    if asked.one is not None:
-        print(json.dumps(judge(asked.one)))
+    given = options.parse_args()
+    if given.one is not None:
+        print(json.dumps(judge(given.one)))
         return
     print(f"{'trials':>8} {'imports':>9} {'read':>9} {'judged':>9} {'ms a trial':>11}")
     with tempfile.TemporaryDirectory() as folder:
-        for size in asked.sizes:
+        for size in given.sizes:
             path = Path(folder) / f"{size}.jsonl"
             trials = make(path, size)
             command = [sys.executable, "-m", "benchmarks.judging", "--one", str(path)]
@@ -84,9 +84,10 @@ def main() -> None:
                 for _ in range(3)
             ]
             best = {part: min(run[part] for run in runs) for part in runs[0]}
-            each = (best["read"] + best["judged"]) / trials * 1e3
+            per_trial_ms = (best["read"] + best["judged"]) / trials * 1e3
             print(
-                f"{trials:>8} {best['imports']:>7.2f} s {best['read']:>7.2f} s {best['judged']:>7.2f} s {each:>11.2f}"
+                f"{trials:>8} {best['imports']:>7.2f} s {best['read']:>7.2f} s {best['judged']:>7.2f} s "
+                f"{per_trial_ms:>11.2f}"
             )
 
 

@@ -1,7 +1,7 @@
 """One load by very many agents: what it costs the coordinator and the command that conducts it.
 
 The coordinator, the command and the agents are velodrome's own, over TLS; only the engine of an agent is a stub: what
-it says each second, and what it measured, is what a real engine said and measured in a load of one second.
+it reports each second, and what it measured, is what a real engine reported and measured in a load of one second.
 `velodrome.run.cluster` is what is measured. The stubs share the machine, and take most of it: many stand in a process.
 
     python benchmarks/many_agents.py --agents 100 1000 3000
@@ -36,7 +36,7 @@ PARTS = {"number": 0, "of": 1}
 
 
 def recorded(folder: Path) -> None:
-    """Have a real engine carry a part of a load, and keep what it said and measured."""
+    """Have a real engine carry a part of a load, and keep its events and its document."""
     from velodrome import _native  # noqa: PLC0415 - the processes of stubs do without
     from velodrome.run.engine import LoadSpec  # noqa: PLC0415
 
@@ -200,14 +200,14 @@ def cluster(folder: Path, many: int) -> Iterator[tuple[str, Path, psutil.Process
                 str(first),
                 str(min(EACH_PROCESS, many - first)),
             )
-            one = subprocess.Popen(
+            stubs = subprocess.Popen(
                 [sys.executable, __file__, *how], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
             )
-            stack.callback(one.communicate)
-            crowd.append(one)
-        for one in crowd:
-            assert one.stdout is not None
-            if one.stdout.readline() != "here\n":
+            stack.callback(stubs.communicate)
+            crowd.append(stubs)
+        for stubs in crowd:
+            assert stubs.stdout is not None
+            if stubs.stdout.readline() != "here\n":
                 raise RuntimeError("a process of stubs ended")
         yield address, made, process
 
@@ -234,23 +234,23 @@ def run(folder: Path, many: int) -> dict[str, Any]:
         }
 
 
-def row(many: int, one: Mapping[str, Any]) -> tuple[str, ...]:
+def row(many: int, measured: Mapping[str, Any]) -> tuple[str, ...]:
     """One line of the table."""
-    barrier = one["_get_ready"] + one["_begin"]
+    barrier = measured["_get_ready"] + measured["_begin"]
     return (
         f"{many:,}",
-        f"{one['present']:.2f} s",
-        f"{one['align']:.2f} s",
+        f"{measured['present']:.2f} s",
+        f"{measured['align']:.2f} s",
         f"{barrier:.2f} s",
-        f"{one['cpu_share'] * 100:.0f} %",
-        f"{one['merged']:.2f} s",
-        f"{one['_document'] - one['merged']:.2f} s",
-        f"{one['whole'] - LOAD_S:.1f} s",
-        f"{one['memory'] / 1e6:.0f} MB",
-        f"{one['coordinator_cpu_share'] * 100:.0f} %",
-        f"{one['coordinator_memory'] / 1e6:.0f} MB",
-        f"±{one['uncertainty_ms']:.2f} ms",
-        str(one["lost"]),
+        f"{measured['cpu_share'] * 100:.0f} %",
+        f"{measured['merged']:.2f} s",
+        f"{measured['_document'] - measured['merged']:.2f} s",
+        f"{measured['whole'] - LOAD_S:.1f} s",
+        f"{measured['memory'] / 1e6:.0f} MB",
+        f"{measured['coordinator_cpu_share'] * 100:.0f} %",
+        f"{measured['coordinator_memory'] / 1e6:.0f} MB",
+        f"±{measured['uncertainty_ms']:.2f} ms",
+        str(measured["lost"]),
     )
 
 

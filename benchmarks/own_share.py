@@ -1,4 +1,4 @@
-"""How often the interval of an app's own share covers the truth, and a server that matters is said not to.
+"""How often the interval of an app's own share covers the truth, and a server that matters is judged not to.
 
     python benchmarks/own_share.py [worlds]
 
@@ -25,9 +25,9 @@ BLOCKS = (1, 2, 3, 8)
 
 def world(draw: random.Random, share: float, noise: float, blocks: int, assumed: Spread) -> tuple[bool, bool]:
     """Return whether the interval covers the share, and whether the server passes as one that does not matter."""
-    each = noise / math.sqrt(2)  # of the ratio
-    app = {block: math.exp(draw.gauss(0, each)) for block in range(blocks)}
-    part = {block: share * math.exp(draw.gauss(0, each)) for block in range(blocks)}
+    deviation = noise / math.sqrt(2)  # of the ratio
+    app = {block: math.exp(draw.gauss(0, deviation)) for block in range(blocks)}
+    part = {block: share * math.exp(draw.gauss(0, deviation)) for block in range(blocks)}
     whole, empty = (
         Sample(label, values, noise=assumed.share, noise_df=assumed.df)
         for label, values in (("app", app), ("server", part))

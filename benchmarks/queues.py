@@ -277,23 +277,29 @@ def row(cell: Cell, found: Sequence[RateFound]) -> Row:
     """Summarise the worlds of a cell."""
     truth = cell.capacity
     intervals = [
-        one.interval for one in found if one.interval is not None and one.ending is not Ending.BEYOND
+        search.interval
+        for search in found
+        if search.interval is not None and search.ending is not Ending.BEYOND
     ]
-    logs = np.log([one.mid / truth for one in intervals])
+    logs = np.log([interval.mid / truth for interval in intervals])
     claims = [
-        (one.claim.rate, one.interval.mid) for one in found if one.claim and one.claim.proven and one.interval
+        (search.claim.rate, search.interval.mid)
+        for search in found
+        if search.claim and search.claim.proven and search.interval
     ]
     return Row(
         cell,
         truth,
         float(np.exp(logs.mean()) - 1),
         float(logs.std()),
-        float(np.mean([one.low <= truth <= one.high for one in intervals])) * len(intervals) / len(found),
-        float(np.mean([math.log(one.high / one.low) / 2 for one in intervals])),
+        float(np.mean([interval.low <= truth <= interval.high for interval in intervals]))
+        * len(intervals)
+        / len(found),
+        float(np.mean([math.log(interval.high / interval.low) / 2 for interval in intervals])),
         float(np.mean([rate / mid for rate, mid in claims])) if claims else math.nan,
         float(np.mean([rate <= truth for rate, _ in claims])) if claims else math.nan,
-        float(np.mean([len(one.probes) for one in found])),
-        float(np.mean([one.boots for one in found])),
+        float(np.mean([len(search.probes) for search in found])),
+        float(np.mean([search.boots for search in found])),
         len(found),
     )
 
@@ -304,7 +310,7 @@ def rows(
     """Return one row a cell."""
     if processes == 1:
         return [
-            row(cell, [world(cell, spread, boots, seed + one) for one in range(worlds)]) for cell in cells
+            row(cell, [world(cell, spread, boots, seed + index) for index in range(worlds)]) for cell in cells
         ]
     found = []
     with ProcessPoolExecutor(processes) as pool:
@@ -366,7 +372,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--served", action="store_true", help="real servers instead of simulated ones")
     given = parser.parse_args()
-    cells = [one for one in CELLS if given.only in one.name]
+    cells = [cell for cell in CELLS if given.only in cell.name]
     if given.served:
         print(SERVED_HEAD, flush=True)
         for cell in cells:
@@ -375,7 +381,7 @@ def main() -> None:
     print(f"{given.worlds} worlds a cell, boots differ by {100 * given.spread:g} %\n\n{HEAD}", flush=True)
     found = rows(cells, given.worlds, given.spread, given.boots, processes=given.processes, seed=given.seed)
     if given.processes == 1:
-        print("\n".join(one.line for one in found))
+        print("\n".join(cell_row.line for cell_row in found))
 
 
 if __name__ == "__main__":

@@ -74,14 +74,14 @@ class Aloud:
 
 def served(name: str) -> tuple[App, Lab]:
     upstream = (f"PAYMENTS_URL=latency:{LATENCY[name]}",) if name in LATENCY else ()
-    asked = apps.AppSpec(
+    spec = apps.AppSpec(
         f"{name}:app",
         python=sys.executable,
         cwd=str(FOLDER),
         upstreams=upstream,
         requests=(Request("GET /", "/"),),
     )
-    return apps.look(asked), apps.lab_for(asked)
+    return apps.look(spec), apps.lab_for(spec)
 
 
 def trial(app: App, contestant: Contestant) -> Trial:
@@ -99,7 +99,7 @@ def cell(app: App, lab: Lab, candidate: Candidate) -> dict[str, Any]:
             demands,
             Aloud(candidate.label),
             seconds=SECONDS,
-            asked=SEARCH,
+            rates=SEARCH,
             wait_s=None,
         )
     except NoServerError as error:
@@ -118,13 +118,13 @@ def cell(app: App, lab: Lab, candidate: Candidate) -> dict[str, Any]:
 
 def tuned(app: App, lab: Lab, folder: Path) -> dict[str, Any]:
     """Tune once; every measurement is kept in the folder, which must not be there yet."""
-    asked = tuning.Search(
+    spec = tuning.Search(
         trial(app, Contestant("")),
         tuple(lab.stacks[name] for name in STACKS),
         Goal.CAPACITY,
         Demands(must=(read(SLO),)),
     )
-    found = tuning.best_setting(asked, lab, Aloud(TUNE), folder, wait_s=None)
+    found = tuning.best_setting(spec, lab, Aloud(TUNE), folder, wait_s=None)
     best = found.tuned.best
     value = best.value if best else None
     return {
@@ -184,19 +184,23 @@ class Outcome:
         """As a cell of the table."""
         if self.chosen == self.best:
             return "the same"
-        best, chosen = (self.again.get(one) for one in (self.best, self.chosen))
+        best, chosen = (self.again.get(label) for label in (self.best, self.chosen))
         return f"{(1 - median(chosen) / median(best)) * 100:.1f} %" if best and chosen else "–"
 
 
 def outcome(results: list[dict[str, Any]], name: str) -> Outcome:
-    mine = [one for one in results if one["app"] == name]
+    mine = [result for result in results if result["app"] == name]
     again: dict[str, list[float]] = {}
-    for one in mine:
-        if one["what"].startswith(AGAIN) and one.get("mid"):
-            again.setdefault(one["what"].split(" ")[2], []).append(one["mid"])
+    for result in mine:
+        if result["what"].startswith(AGAIN) and result.get("mid"):
+            again.setdefault(result["what"].split(" ")[2], []).append(result["mid"])
     return Outcome(
-        {one["what"]: one for one in mine if one["what"] != TUNE and not one["what"].startswith(AGAIN)},
-        next((one for one in mine if one["what"] == TUNE), None),
+        {
+            result["what"]: result
+            for result in mine
+            if result["what"] != TUNE and not result["what"].startswith(AGAIN)
+        },
+        next((result for result in mine if result["what"] == TUNE), None),
         again,
     )
 
@@ -206,14 +210,14 @@ def left(name: str, results: list[dict[str, Any]], cells: dict[str, Candidate]) 
     order = list(cells)
     random.Random(f"{SEED}/{name}").shuffle(order)
     order.insert(len(order) // 2, TUNE)
-    done = {one["what"] for one in results if one["app"] == name}
-    yield from (one for one in order if one not in done)
+    done = {result["what"] for result in results if result["app"] == name}
+    yield from (label for label in order if label not in done)
     found = outcome(results, name)
     if not found.able or found.chosen not in found.able or found.chosen == found.best:
         return
     for number in range(ROUNDS):
         pair = (found.best, found.chosen) if number % 2 == 0 else (found.chosen, found.best)
-        yield from (what for one in pair if (what := f"{AGAIN} {number} {one}") not in done)
+        yield from (what for label in pair if (what := f"{AGAIN} {number} {label}") not in done)
 
 
 def table(results: list[dict[str, Any]], names: list[str]) -> Table:
@@ -223,7 +227,9 @@ def table(results: list[dict[str, Any]], names: list[str]) -> Table:
         if not found.able:
             continue
         best = found.best
-        loads, seconds = (sum(one[key] for one in found.cells.values()) for key in ("loads", "seconds"))
+        loads, seconds = (
+            sum(figures[key] for figures in found.cells.values()) for key in ("loads", "seconds")
+        )
         row = [
             name,
             str(len(found.cells)),
@@ -270,7 +276,9 @@ def main() -> int:
     names = given.only or list(APPS)
     for name in names:
         app, lab = served(name)
-        cells = {one.label: one for one in grid([lab.stacks[stack] for stack in STACKS], CPUS)}
+        cells = {
+            candidate.label: candidate for candidate in grid([lab.stacks[stack] for stack in STACKS], CPUS)
+        }
         for what in left(name, results, cells):
             if time.monotonic() > until:
                 break

@@ -72,17 +72,17 @@ def main() -> int:
     parser.add_argument("--record", action="store_true", help="put the result into README.md")
     every = [*map(named, BENCHMARKS), HANDLERS]
     parser.add_argument("--only", nargs="+", choices=every, default=every, help="run these")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     with alone("make bench"):
         print(machine(), end="\n\n", flush=True)
         for benchmark in BENCHMARKS:
-            if named(benchmark) in asked.only:
-                tables = measured(benchmark.tables, max(1, asked.rounds))
+            if named(benchmark) in options.only:
+                tables = measured(benchmark.tables, max(1, options.rounds))
                 for table in tables:
                     print(table.text(), flush=True)
-                if asked.record:
+                if options.record:
                     record(machine(), named(benchmark), tables)
-        if HANDLERS not in asked.only:
+        if HANDLERS not in options.only:
             return 0
         script = Path(__file__).with_name(f"{HANDLERS}.py")
         return subprocess.run([sys.executable, str(script)], check=False).returncode

@@ -41,17 +41,20 @@ def cells(run: Results) -> dict[str, Cell]:
 
 def of_blocks(cell: Cell, measured: Sequence[Measurement]) -> Cell:
     """Return a cell with just these measurements, numbered anew in their order."""
-    blocks = dict.fromkeys(one.trial.block for one in measured)
+    blocks = dict.fromkeys(measurement.trial.block for measurement in measured)
     number = {block: index for index, block in enumerate(blocks)}
-    again = tuple(replace(one, trial=replace(one.trial, block=number[one.trial.block])) for one in measured)
+    again = tuple(
+        replace(measurement, trial=replace(measurement.trial, block=number[measurement.trial.block]))
+        for measurement in measured
+    )
     return Cell(cell.question, replace(cell.runner, measured=again, failed=()))
 
 
 def by_block(runner: Runner) -> dict[int, list[Measurement]]:
     """Return the measurements of each block."""
     found: dict[int, list[Measurement]] = {}
-    for one in runner.measured:
-        found.setdefault(one.trial.block, []).append(one)
+    for measurement in runner.measured:
+        found.setdefault(measurement.trial.block, []).append(measurement)
     return found
 
 
@@ -61,9 +64,9 @@ def compared(before: Cell, after: Cell, paired: bool) -> Diff:
     return diff(Sides(Side("before"), Side("after"), paired, pairings, (), ()))
 
 
-def interleaved(one: Cell, other: Cell, draw: Random, swap: bool) -> Diff:
+def interleaved(before: Cell, other: Cell, draw: Random, swap: bool) -> Diff:
     """Return the diff of blocks drawn from both, each with its neighbour of the same block."""
-    mine, theirs = by_block(one.runner), by_block(other.runner)
+    mine, theirs = by_block(before.runner), by_block(other.runner)
     drawn = draw.sample(sorted(mine.keys() & theirs.keys()), BLOCKS)
     pairs = [(mine[block], theirs[block]) for block in drawn]
     if swap:
@@ -72,24 +75,24 @@ def interleaved(one: Cell, other: Cell, draw: Random, swap: bool) -> Diff:
         of_blocks(
             cell,
             [
-                replace(each, trial=replace(each.trial, block=number))
+                replace(measurement, trial=replace(measurement.trial, block=number))
                 for number, pair in enumerate(pairs)
-                for each in pair[side]
+                for measurement in pair[side]
             ],
         )
-        for side, cell in enumerate((one, other))
+        for side, cell in enumerate((before, other))
     ]
     return compared(sides[0], sides[1], paired=True)
 
 
-def apart(one: Cell, draw: Random) -> Diff:
+def apart(cell: Cell, draw: Random) -> Diff:
     """Return the diff of blocks of the first half of the race and of the second, as of two runs one after the other."""
-    blocks = by_block(one.runner)
+    blocks = by_block(cell.runner)
     order = sorted(blocks)
     halves = order[: len(order) // 2], order[len(order) // 2 :]
     drawn = [sorted(draw.sample(half, BLOCKS_APART)) for half in halves]
-    parts = [[each for block in part for each in blocks[block]] for part in drawn]
-    return compared(of_blocks(one, parts[0]), of_blocks(one, parts[1]), paired=False)
+    parts = [[measurement for block in part for measurement in blocks[block]] for part in drawn]
+    return compared(of_blocks(cell, parts[0]), of_blocks(cell, parts[1]), paired=False)
 
 
 def counted(diffs: Iterator[Diff]) -> tuple[int, Mapping[str, int]]:
@@ -97,34 +100,37 @@ def counted(diffs: Iterator[Diff]) -> tuple[int, Mapping[str, int]]:
 
     Raises ValueError where most of them could tell nothing at all: that these found nothing would prove nothing.
     """
-    found, each, told = 0, Counter[str](), 0
-    for one in diffs:
-        told += any(
-            difference.interval is not None and min(difference.blocks) > 3 for difference in one.differences
+    found, by_figure, decided = 0, Counter[str](), 0
+    for outcome in diffs:
+        decided += any(
+            difference.interval is not None and min(difference.blocks) > 3
+            for difference in outcome.differences
         )
-        found += any(difference.change in CHANGED for difference in one.differences)
-        each.update(
+        found += any(difference.change in CHANGED for difference in outcome.differences)
+        by_figure.update(
             f"{difference.metric} under {difference.load}"
-            for difference in one.differences
+            for difference in outcome.differences
             if difference.change is Change.REGRESSION
         )
-    if told < TIMES * 0.9:
-        raise ValueError(f"only {told} of {TIMES} diffs had four valid blocks: run it on a calmer machine")
-    return found, each
+    if decided < TIMES * 0.9:
+        raise ValueError(f"only {decided} of {TIMES} diffs had four valid blocks: run it on a calmer machine")
+    return found, by_figure
 
 
 def main() -> int:
-    """Print the counts; 1 if equals are told apart more often than in 5 of 100."""
+    """Print the counts; 1 if a change is found between equals more often than in 5 of 100."""
     field = cells(results(STUDY, sys.argv[1:]))
     draw = Random(4711)
     same, _ = counted(interleaved(field["work"], field["again"], draw, swap=True) for _ in range(TIMES))
     drift, _ = counted(apart(field["work"], draw) for _ in range(TIMES))
-    found, each = counted(interleaved(field["work"], field["more"], draw, swap=False) for _ in range(TIMES))
+    found, by_figure = counted(
+        interleaved(field["work"], field["more"], draw, swap=False) for _ in range(TIMES)
+    )
     print(f"of {TIMES} diffs of {BLOCKS} blocks drawn from this run:")
     print(f"  equal servers, interleaved:       {same:3} find a change")
     print(f"  equal servers, one after another: {drift:3} find a change")
     print(f"  a tenth more work, interleaved:   {found:3} find a change")
-    for figure, count in sorted(each.items(), key=lambda one: -one[1]):
+    for figure, count in sorted(by_figure.items(), key=lambda item: -item[1]):
         print(f"    {figure:28} {count:3}")
     return 1 if max(same, drift) > TIMES * 0.05 else 0
 

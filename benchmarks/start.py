@@ -1,7 +1,7 @@
 """From the start of the process to its first request, seen at the target: how long one waits for a generator.
 
 Python programs start as they do where they were installed, from compiled modules. What the interpreter itself takes is
-told as well: one that does nothing, from its start to its end.
+measured as well: a process that does nothing, from its start to its end.
 """
 
 import os

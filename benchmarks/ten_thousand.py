@@ -51,16 +51,16 @@ def run(generator: Generator, connections: int) -> Seen:
 
 def row(generator: Generator, runs: list[Seen], bare_bytes: int, count: int) -> tuple[str, ...]:
     """One line of the table."""
-    connected = [one.connect_s for one in runs if one.connect_s is not None]
+    connected = [repeat.connect_s for repeat in runs if repeat.connect_s is not None]
     return (
         f"{generator.name} {generator.version}",
-        f"{min(one.held for one in runs)}",
+        f"{min(repeat.held for repeat in runs)}",
         f"{middle(connected):.2f} s" if len(connected) == len(runs) else "never all",
         spread(connected) if len(connected) == len(runs) else "–",
-        f"{middle(one.answers for one in runs):.0f}",
-        f"{sum(one.errors for one in runs)}",
-        f"{middle((one.memory_bytes - bare_bytes) / count / 1000 for one in runs):.1f} kB",
-        f"{middle(one.cpu_s * 1e6 / max(1, one.answers) for one in runs):.1f} µs",
+        f"{middle(repeat.answers for repeat in runs):.0f}",
+        f"{sum(repeat.errors for repeat in runs)}",
+        f"{middle((repeat.memory_bytes - bare_bytes) / count / 1000 for repeat in runs):.1f} kB",
+        f"{middle(repeat.cpu_s * 1e6 / max(1, repeat.answers) for repeat in runs):.1f} µs",
     )
 
 
@@ -111,7 +111,7 @@ def tables(rounds: int) -> list[Table]:
         ("wrk", generators.wrk()),
         ("oha", generators.oha()),
     )
-    fewer = [one for one in contestants if not one.name.startswith("oha")]
+    fewer = [contestant for contestant in contestants if not contestant.name.startswith("oha")]
     many, more = CONNECTIONS
     return [table(contestants, missing, many, rounds), table(fewer, missing, more, rounds)]
 

@@ -1,9 +1,9 @@
 """Several threads: whether a request costs each of two threads what it costs one alone.
 
 Two threads and a target do not fit on two CPUs, so requests per second cannot show on such a machine whether threads
-add up. What can be told: CPU for each request, with all threads on the CPUs that are not the target's. It holds what
-switching between threads costs where there are more of them than CPUs; a lock or a counter they shared would show on
-top of that only where they run at the same time.
+add up. What can be measured: CPU for each request, with all threads on the CPUs that are not the target's. It holds
+what switching between threads costs where there are more of them than CPUs; a lock or a counter they shared would show
+on top of that only where they run at the same time.
 """
 
 import os
@@ -52,21 +52,23 @@ def run(target: Plain, generator: Generator, threads: int) -> Seen:
 def tables(rounds: int) -> list[Table]:
     """The table of this benchmark."""
     ours, wrk = generators.velodrome("auto"), generators.wrk()
-    contestants = [(each, count) for each in (ours, wrk) if each for count in COUNTS]
+    contestants = [(generator, count) for generator in (ours, wrk) if generator for count in COUNTS]
     with Plain() as target:
-        seen = interleaved(contestants, lambda one: run(target, *one), rounds)
-    alone = {each.name: runs for (each, count), runs in zip(contestants, seen, strict=True) if count == 1}
+        seen = interleaved(contestants, lambda contestant: run(target, *contestant), rounds)
+    alone = {
+        generator.name: runs for (generator, count), runs in zip(contestants, seen, strict=True) if count == 1
+    }
     rows = tuple(
         (
-            f"{each.name} {each.version}, {count} thread{'s' if count > 1 else ''}",
-            f"{middle(one.per_cpu_s for one in runs) / 1000:.1f} k",
-            spread([one.per_cpu_s for one in runs]),
-            f"{ratio(runs, alone[each.name]):.2f}",
-            f"{middle(one.per_s for one in runs) / 1000:.1f} k",
-            f"{middle(one.busy for one in runs) * 100:.0f} %",
-            f"{sum(one.errors for one in runs)}",
+            f"{generator.name} {generator.version}, {count} thread{'s' if count > 1 else ''}",
+            f"{middle(repeat.per_cpu_s for repeat in runs) / 1000:.1f} k",
+            spread([repeat.per_cpu_s for repeat in runs]),
+            f"{ratio(runs, alone[generator.name]):.2f}",
+            f"{middle(repeat.per_s for repeat in runs) / 1000:.1f} k",
+            f"{middle(repeat.busy for repeat in runs) * 100:.0f} %",
+            f"{sum(repeat.errors for repeat in runs)}",
         )
-        for (each, count), runs in zip(contestants, seen, strict=True)
+        for (generator, count), runs in zip(contestants, seen, strict=True)
     )
     count = len(os.sched_getaffinity(0))
     columns = ("requests per CPU-second", "spread", "of one thread's", "requests/s", "of a CPU", "errors")

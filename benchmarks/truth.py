@@ -39,8 +39,8 @@ def run(target: Plain, generator: Generator) -> Seen:
         true = sorted(wire.round_trips_us())
     if len(true) < RATE * DURATION_S * 0.95:
         raise RuntimeError(f"only {len(true)} answers passed the wire: its buffer is too small")
-    told = generator.read(done.output).latency_ms
-    p50, p99 = (told.get(name, float("nan")) * 1000 for name in ("p50", "p99"))
+    reported = generator.read(done.output).latency_ms
+    p50, p99 = (reported.get(name, float("nan")) * 1000 for name in ("p50", "p99"))
     return Seen(true[len(true) // 2], true[len(true) * 99 // 100], p50, p99)
 
 
@@ -59,12 +59,12 @@ def tables(rounds: int) -> list[Table]:
     rows = tuple(
         (
             f"{generator.name} {generator.version}",
-            f"{middle(one.true_p50 for one in runs):.1f} µs",
-            f"{middle(one.p50 for one in runs):.1f} µs",
-            f"{middle(one.p50 - one.true_p50 for one in runs):+.1f} µs",
-            extent([one.p50 - one.true_p50 for one in runs], 1),
-            f"{middle(one.true_p99 for one in runs):.0f} µs",
-            f"{middle(one.p99 for one in runs):.0f} µs",
+            f"{middle(repeat.true_p50 for repeat in runs):.1f} µs",
+            f"{middle(repeat.p50 for repeat in runs):.1f} µs",
+            f"{middle(repeat.p50 - repeat.true_p50 for repeat in runs):+.1f} µs",
+            extent([repeat.p50 - repeat.true_p50 for repeat in runs], 1),
+            f"{middle(repeat.true_p99 for repeat in runs):.0f} µs",
+            f"{middle(repeat.p99 for repeat in runs):.0f} µs",
         )
         for generator, runs in zip(contestants, seen, strict=True)
     )

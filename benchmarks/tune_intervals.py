@@ -2,9 +2,10 @@
 
     python benchmarks/tune_intervals.py [--worlds 2000] [--races 100]
 
-First finalists alone: starts of a server differ by so much, each is asked as `tune` asks it, and the interval of so
-many starts is set beside what the server can do in the middle of its starts. Then whole races: six kinds of simulated
-app (`tests/judge/tuning/servers.py`), where the best of all candidates is chosen first, so that luck has a part in it.
+First finalists alone: starts of a server differ by so much, each is measured as `tune` measures it, and the interval of
+so many starts is set beside what the server can do in the middle of its starts. Then whole races: six kinds of
+simulated app (`tests/judge/tuning/servers.py`), where the best of all candidates is chosen first, so that luck has a
+part in it.
 """
 
 import argparse
@@ -41,9 +42,9 @@ def rate(draw: np.random.Generator, between: float, boots: int) -> Interval:
     for boot in range(boots):
         edge = TRUE * math.exp(draw.normal(0, between))
         for _ in range(CONFIRMING):
-            asked = known.next(boot)
-            held = (asked < edge * math.exp(draw.normal(0, WITHIN))) != (draw.random() < WRONG)
-            known.learn(Observation(Ask(3.0, rate=asked), asked, held, boot=boot))
+            rate = known.next(boot)
+            held = (rate < edge * math.exp(draw.normal(0, WITHIN))) != (draw.random() < WRONG)
+            known.learn(Observation(Ask(3.0, rate=rate), rate, held, boot=boot))
     return known.interval()
 
 
@@ -60,10 +61,10 @@ def cost(draw: np.random.Generator, between: float, boots: int) -> Interval:
 def row(name: str, found: Sequence[Interval], truths: Sequence[float]) -> tuple[str, ...]:
     """Return a line: how often covered, the middle, how far the lower end lies below it."""
     pairs = [*zip(found, truths, strict=True)]
-    inside = sum(one.low <= true <= one.high for one, true in pairs) / len(pairs)
-    over = sum(one.low > true for one, true in pairs) / len(pairs)
-    bias = math.exp(math.fsum(math.log(one.mid / true) for one, true in pairs) / len(pairs)) - 1
-    low = median(one.low / one.mid for one in found)
+    inside = sum(interval.low <= true <= interval.high for interval, true in pairs) / len(pairs)
+    over = sum(interval.low > true for interval, true in pairs) / len(pairs)
+    bias = math.exp(math.fsum(math.log(interval.mid / true) for interval, true in pairs) / len(pairs)) - 1
+    low = median(interval.low / interval.mid for interval in found)
     return name, f"{inside * 100:.1f} %", f"{over * 100:.1f} %", f"{bias * 100:+.1f} %", f"{low:.2f}"
 
 
@@ -73,11 +74,11 @@ COLUMNS = ("", "covers", "claim too high", "bias", "low / estimate")
 def finalists(worlds: int) -> Table:
     """Simulate finalists alone."""
     rows = []
-    for what, one in (("rate", rate), ("cost", cost)):
+    for what, simulate in (("rate", rate), ("cost", cost)):
         for between in BETWEEN:
             for boots in BOOTS:
                 draw = np.random.default_rng(SEED)
-                found = [one(draw, between, boots) for _ in range(worlds)]
+                found = [simulate(draw, between, boots) for _ in range(worlds)]
                 rows.append(
                     row(
                         f"{what}, starts differ by {between * 100:g} %, {boots} starts",
@@ -102,8 +103,10 @@ def races(count: int) -> Table:
                     if best is None or best.value is None:
                         continue
                     found.append(best.value)
-                    one = best.candidate
-                    truths.append(servers.capacity(one) if goal is Goal.CAPACITY else servers.cost_us(one))
+                    candidate = best.candidate
+                    truths.append(
+                        servers.capacity(candidate) if goal is Goal.CAPACITY else servers.cost_us(candidate)
+                    )
             rows.append(row(f"best for {goal.value}, starts differ by {between * 100:g} %", found, truths))
     about = f"{count} races on each of {len(APPS)} simulated apps, the best of {len(every)} candidates."
     return Table("Intervals of the recommended one", about, COLUMNS, tuple(rows))

@@ -43,13 +43,13 @@ def run(case: Case) -> dict[str, Any]:
 
 def row(case: Case, runs: list[dict[str, Any]]) -> tuple[str, ...]:
     """One line of the table."""
-    each = [one["cpu_s"] * 1e6 / max(1, one["requests"]) for one in runs]
-    late = {name: middle(one["late_ms"][name] for one in runs) for name in ("p50", "p99", "max")}
+    cpu_us = [repeat["cpu_s"] * 1e6 / max(1, repeat["requests"]) for repeat in runs]
+    late = {name: middle(repeat["late_ms"][name] for repeat in runs) for name in ("p50", "p99", "max")}
     return (
         case.title,
-        f"{middle(one['requests'] for one in runs) / DURATION_S:.0f}",
-        f"{middle(each):.1f} µs",
-        spread(each),
+        f"{middle(repeat['requests'] for repeat in runs) / DURATION_S:.0f}",
+        f"{middle(cpu_us):.1f} µs",
+        spread(cpu_us),
         *(f"{late[name]:.3f} ms" for name in ("p50", "p99", "max")),
     )
 

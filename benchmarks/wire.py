@@ -81,15 +81,15 @@ class Wire:
 
         Of connections that carry one request at a time, in one segment each way.
         """
-        asked: dict[int, int] = {}
+        sent: dict[int, int] = {}
         found = []
         for at, source, destination, payload in self._packets():
             if not payload:
                 continue
             if destination == self._port:
-                asked[source] = at
-            elif destination in asked:
-                found.append((at - asked.pop(destination)) / 1000)
+                sent[source] = at
+            elif destination in sent:
+                found.append((at - sent.pop(destination)) / 1000)
         return found
 
     def _packets(self) -> list[tuple[int, int, int, bool]]:

@@ -1,5 +1,6 @@
 """Golden files: `pytest --renew-golden` writes them anew; look at the difference before you commit it."""
 
+import gc
 import os
 import tempfile
 from collections.abc import Callable, Iterator
@@ -39,6 +40,12 @@ def pytest_configure() -> None:
     if worker:
         run = os.environ["PYTEST_XDIST_TESTRUNUID"]
         os.environ[measuring_lock.VARIABLE] = str(Path(tempfile.gettempdir()) / f"{run}-{worker}.lock")
+
+
+def pytest_collection_finish() -> None:
+    """What is imported by now stays: no collection of garbage needs to look at it again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

@@ -63,12 +63,12 @@ def pytest_runtest_makereport(
         return report
     attempts = item.stash.setdefault(_STOLEN, [])
     attempts.append(stolen(item.stash[_BEGAN], kernel.read()))
-    told = ", ".join(f"{share:.1%}" for share in attempts)
-    report.sections.append(("the host took of the CPUs, each time", told))
+    shares = ", ".join(f"{share:.1%}" for share in attempts)
+    report.sections.append(("the host took of the CPUs, each time", shares))
     if call.excinfo and measures(item) and len(attempts) == ATTEMPTS and min(attempts) >= STEAL_TOLD:
         item.config.stash.setdefault(_SET_ASIDE, []).append(item.nodeid)
         report.outcome = "skipped"
-        why = f"in {ATTEMPTS} attempts the host took {told} of the CPUs; the last: {call.excinfo.exconly()}"
+        why = f"in {ATTEMPTS} attempts the host took {shares} of the CPUs; the last: {call.excinfo.exconly()}"
         report.longrepr = (str(item.path), item.location[1] or 0, f"insufficient data: {why}")
     return report
 
@@ -84,9 +84,9 @@ def _at_most(session: pytest.Session) -> float:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    told = terminalreporter.config.stash.get(_SET_ASIDE, [])
-    if told:
+    lines = terminalreporter.config.stash.get(_SET_ASIDE, [])
+    if lines:
         terminalreporter.write_line(
-            f"{len(told)} set aside, because the host took CPUs in every attempt; a larger part of those that measure "
+            f"{len(lines)} set aside, because the host took CPUs in every attempt; a larger part of those that measure "
             f"than {SET_ASIDE_AT_MOST:.0%}, or than it took of the CPUs meanwhile, fails the session."
         )

@@ -49,8 +49,8 @@ def keep(run: Path, folder: Path) -> None:
 def _packages(measured: Sequence[Measurement]) -> str:
     """Return every package that served, with all its versions."""
     versions: dict[str, set[str]] = {}
-    for one in measured:
-        for name, version in one.packages.items():
+    for measurement in measured:
+        for name, version in measurement.packages.items():
             versions.setdefault(name, set()).add(version)
     return ", ".join(f"{name} {' and '.join(sorted(found))}" for name, found in sorted(versions.items()))
 
@@ -62,7 +62,7 @@ def stored(folder: Path) -> dict[str, Verdict]:
 
 def page(verdicts: Mapping[str, Verdict]) -> str:
     """Return the page: what became of the claims, where and how, then study by study, claim by claim."""
-    every = [one for verdict in verdicts.values() for one in verdict.claims]
+    every = [claim for verdict in verdicts.values() for claim in verdict.claims]
     parts = [
         OPENING,
         f"In all: {claims.summary(every)}.",
@@ -86,21 +86,21 @@ def page(verdicts: Mapping[str, Verdict]) -> str:
         parts += [line for line in claims_section(verdict)[2:] if line != "## Claims"]
         parts += published_section(verdict)
         parts += [
-            f"- **{markdown_escaped(told)}**: {markdown_escaped(said)}"
-            for told, said in claims.finding_rows(verdict.findings)
+            f"- **{markdown_escaped(name)}**: {markdown_escaped(text)}"
+            for name, text in claims.finding_rows(verdict.findings)
         ]
     return "\n".join([*parts, ""])
 
 
 def summary(verdicts: Mapping[str, Verdict]) -> str:
-    """Return the README's part: of each study which claims hold, which do not, which cannot be told."""
+    """Return the README's part: of each study which claims hold, which do not, which are undecided."""
     parts = [
         f"| published comparison | {' | '.join(kind.value for kind in Judgement)} |",
         "|:--|:--|:--|:--|",
     ]
     for verdict in verdicts.values():
         named = [
-            ", ".join(one.claim.name for one in verdict.claims if one.judgement is kind) or MISSING
+            ", ".join(judged.claim.name for judged in verdict.claims if judged.judgement is kind) or MISSING
             for kind in Judgement
         ]
         parts.append(f"| {' | '.join(map(markdown_escaped, (verdict.title, *named)))} |")

@@ -33,7 +33,7 @@ def raced() -> list[tuple[Stack, Recipe]]:
 def main() -> int:
     """Renew all locks, or write the missing; the exit status is 3 if one could not be made."""
     sets = lock.wanted(raced())
-    missing = [one for one in sets if not lock.path_of(one).is_file()]
+    missing = [wanted for wanted in sets if not lock.path_of(wanted).is_file()]
     problems = lock.write(missing) if "--only-missing" in sys.argv else lock.renew(sets)
     for problem in problems:
         print(problem, file=sys.stderr)

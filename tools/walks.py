@@ -63,7 +63,7 @@ class Walk:
         if event not in ("call", "return") or not frame.f_code.co_filename.startswith(str(SOURCE)):
             return
         known = list(frame.f_locals.values())[: frame.f_code.co_argcount] if event == "call" else [value]
-        if not any(self._is_subject(one) for one in known):
+        if not any(self._is_subject(value) for value in known):
             return
         module = named(frame)
         if module not in self.modules:
@@ -77,8 +77,8 @@ class Walk:
     def _is_subject(self, value: object) -> bool:
         values = value[:1] if isinstance(value, list | tuple) else [value]
         return any(
-            type(one).__name__ in self.subjects and type(one).__module__.startswith("velodrome.")
-            for one in values
+            type(item).__name__ in self.subjects and type(item).__module__.startswith("velodrome.")
+            for item in values
         )
 
 

@@ -30,7 +30,7 @@ def velodrome() -> "Velodrome":
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[Any]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Tell what cannot be told, and what else is wrong with a load, in a sentence instead of a traceback."""
+    """Report what is undecided, and what else is wrong with a load, in a sentence instead of a traceback."""
     report = yield
     if call.excinfo is not None and "velodrome" in getattr(item, "fixturenames", ()):
         from velodrome.model.errors import VelodromeError  # noqa: PLC0415

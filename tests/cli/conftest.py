@@ -26,7 +26,7 @@ def third_party() -> Iterator[str]:
 
 @pytest.fixture
 def shop() -> Iterator[str]:
-    """Yield the URL of a server with several pages, which remembers what it was asked."""
+    """Yield the URL of a server with several pages, which remembers the requests."""
     command = [sys.executable, str(Path(__file__).with_name("shop.py"))]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None

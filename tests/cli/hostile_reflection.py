@@ -1,4 +1,4 @@
-"""Run in an environment with grpcio: asked to describe itself, it answers with what a terminal would obey.
+"""Run in an environment with grpcio: when it is to describe itself, it answers with what a terminal would obey.
 
 Prints its port, then serves until its input ends.
 """
@@ -21,10 +21,10 @@ def answer(questions: Iterable[bytes], _context: object) -> Iterator[bytes]:
 
 
 server = grpc.server(ThreadPoolExecutor(2))
-asked = {"ServerReflectionInfo": grpc.stream_stream_rpc_method_handler(answer)}
+methods = {"ServerReflectionInfo": grpc.stream_stream_rpc_method_handler(answer)}
 for version in ("v1", "v1alpha"):
     service = f"grpc.reflection.{version}.ServerReflection"
-    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, asked),))
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, methods),))
 port = server.add_insecure_port("127.0.0.1:0")
 server.start()
 print(port, flush=True)

@@ -40,13 +40,13 @@ def serve(kind: str, peer: socket.socket) -> None:
 
 def read_whole(peer: socket.socket, answer: bytes) -> None:
     """Answer each request when its body is there."""
-    with peer, peer.makefile("rb") as asked:
-        while asked.readline():
+    with peer, peer.makefile("rb") as lines:
+        while lines.readline():
             length = 0
-            while (line := asked.readline().strip().lower()) != b"":
+            while (line := lines.readline().strip().lower()) != b"":
                 name, _, value = line.partition(b":")
                 length = int(value) if name == b"content-length" else length
-            asked.read(length)
+            lines.read(length)
             peer.sendall(answer)
 
 
@@ -62,13 +62,13 @@ def compute_for_all(listener: socket.socket) -> None:
                 peer = key.fileobj
                 assert isinstance(peer, socket.socket)
                 try:
-                    asked = peer.recv(65_536)
-                    if asked:
+                    data = peer.recv(65_536)
+                    if data:
                         compute(200e-6)
                         peer.sendall(ANSWER)
                 except ConnectionError:
-                    asked = b""
-                if not asked:
+                    data = b""
+                if not data:
                     selector.unregister(peer)
                     peer.close()
 

@@ -47,8 +47,8 @@ def check_nothing_is_left(server: Booted) -> None:
     assert stopped.ending.orphans == 0, "workers outlived their master"
     # Ended by itself, or by the signal where it leaves that to the system.
     assert stopped.ending.exit is not None
-    asked = server.server.serving.process().stop_signal
-    assert stopped.ending.exit.code in (0, -asked, 128 + asked), server.output()
+    signal_number = server.server.serving.process().stop_signal
+    assert stopped.ending.exit.code in (0, -signal_number, 128 + signal_number), server.output()
     assert server.files() == []
     if server.server.serving.stack.name not in SHARES_EPOLL:
         assert "Traceback" not in server.output(), server.output()

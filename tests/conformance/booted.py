@@ -35,9 +35,9 @@ def settle(processes: Callable[[], Sequence[psutil.Process]]) -> None:
     until, before = time.monotonic() + BOOT_S, -1.0
     while time.monotonic() < until:
         used = 0.0
-        for one in processes():
+        for process in processes():
             with contextlib.suppress(psutil.NoSuchProcess):
-                used += sum(one.cpu_times()[:2])
+                used += sum(process.cpu_times()[:2])
         if used - before < SETTLED_S:
             return
         before = used

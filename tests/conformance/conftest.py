@@ -29,7 +29,7 @@ def tree() -> Path:
 
 
 def _made(stack: Stack) -> Environment | EnvironmentFailedError:
-    """Make an environment; one that fails is told to the tests of its stack alone."""
+    """Make an environment; one that fails is an error of the tests of its stack alone."""
     try:
         return environment.environment_for(stack)
     except EnvironmentFailedError as error:
@@ -50,9 +50,9 @@ def python_of() -> Callable[[Stack], Path]:
     def python(stack: Stack) -> Path:
         if stack.name in cannot:
             pytest.skip(f"{stack.name}: {cannot[stack.name]}")
-        one = made[stack.name]
-        if isinstance(one, EnvironmentFailedError):
-            raise one
-        return one.python
+        environment = made[stack.name]
+        if isinstance(environment, EnvironmentFailedError):
+            raise environment
+        return environment.python
 
     return python

@@ -19,9 +19,9 @@ def marks(stack: Stack, recipe: Recipe, stacks: Mapping[str, Stack]) -> list[pyt
     """
     chats = catalog.interface(stack.interface).protocol == "grpc"  # over HTTP: test_every_chat.py
     served = [
-        one.name
-        for one in RECIPES.values()
-        if catalog.serves(stack, one) is None and not one.companions and (chats or not one.chats)
+        entry.name
+        for entry in RECIPES.values()
+        if catalog.serves(stack, entry) is None and not entry.companions and (chats or not entry.chats)
     ]
     dealt = served[list(stacks).index(stack.name) % len(served)]
     return [] if recipe.name == dealt else [pytest.mark.exhaustive]

@@ -17,7 +17,7 @@ CHAT = [1, 500, 84]
 
 @dataclass(frozen=True)
 class Told:
-    """What `client.py` told of one call."""
+    """What `client.py` reported of one call."""
 
     code: int
     message: str
@@ -29,7 +29,7 @@ class Told:
 
 
 def call(port: int, recipe: Recipe, **other: Any) -> dict[str, Any]:
-    """Return the call that a recipe is asked by, with `other` fields of it in the place of its own."""
+    """Return the call that a recipe serves, with `other` fields of it in the place of its own."""
     last = recipe.steps[-1]
     own = {
         "address": f"127.0.0.1:{port}",

@@ -117,9 +117,9 @@ class Shop:
     def pasted(self, port: int) -> str:
         """Return the lines to paste."""
         found = Contestant(self.stack.name, self.knobs)
-        told = deploy(self.app, found, self.stack, self.environment.packages, port=port)
-        assert starts_something(told), told
-        return told
+        pasted = deploy(self.app, found, self.stack, self.environment.packages, port=port)
+        assert starts_something(pasted), pasted
+        return pasted
 
 
 def shop(
@@ -132,34 +132,34 @@ def shop(
 
 
 @contextlib.contextmanager
-def as_raced(one: Shop, tree: Path, port: int) -> Iterator[Server]:
+def as_raced(shop: Shop, tree: Path, port: int) -> Iterator[Server]:
     """Serve it as a race does."""
-    with _serve(_serving(one, tree, port)) as server:
+    with _serve(_serving(shop, tree, port)) as server:
         yield server
 
 
 @contextlib.contextmanager
-def as_pasted(one: Shop, port: int) -> Iterator[Server]:
+def as_pasted(shop: Shop, port: int) -> Iterator[Server]:
     """Serve it by the pasted lines as they stand, as `velodrome tune` does in the end."""
-    lines, environment = one.pasted(port), one.environment
+    lines, environment = shop.pasted(port), shop.environment
     assert not unlike(lines, environment.packages), f"{lines}\nis not what was measured"
-    variables = {"PATH": os.environ.get("PATH", ""), "PYTHONPYCACHEPREFIX": str(one.folder / "bytecode")}
-    raced = replace(_serving(one, Path(), port), variables=variables)
-    with _serve(as_it_stands(raced, one.app, lines, environment)) as server:
+    variables = {"PATH": os.environ.get("PATH", ""), "PYTHONPYCACHEPREFIX": str(shop.folder / "bytecode")}
+    raced = replace(_serving(shop, Path(), port), variables=variables)
+    with _serve(as_it_stands(raced, shop.app, lines, environment)) as server:
         yield server
 
 
-def _serving(one: Shop, tree: Path, port: int) -> Serving:
+def _serving(shop: Shop, tree: Path, port: int) -> Serving:
     return Serving(
-        one.stack,
-        one.app.recipe,
-        one.environment.python,
+        shop.stack,
+        shop.app.recipe,
+        shop.environment.python,
         tree,
         port,
-        knobs=one.knobs,
+        knobs=shop.knobs,
         app="shop:app",
-        packages=one.environment.packages,
-        cwd=str(one.folder),
+        packages=shop.environment.packages,
+        cwd=str(shop.folder),
     )
 
 
@@ -197,9 +197,9 @@ class Running:
         """
         every = self.processes()
         began = time.monotonic()
-        for one in every if whole_group else every[:1]:
+        for process in every if whole_group else every[:1]:
             with contextlib.suppress(psutil.NoSuchProcess):
-                one.send_signal(number)
+                process.send_signal(number)
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(STOP_S)
         _, alive = psutil.wait_procs(every, max(STOP_S - (time.monotonic() - began), 0.1))
@@ -208,16 +208,16 @@ class Running:
 
 
 @contextlib.contextmanager
-def running(words: Sequence[str], one: Shop, variables: Mapping[str, str]) -> Iterator[Running]:
+def running(words: Sequence[str], shop: Shop, variables: Mapping[str, str]) -> Iterator[Running]:
     """Run a program in the folder of the app, with its environment's programs first; whatever it started is ended."""
-    log = one.folder / "output.log"
+    log = shop.folder / "output.log"
     kept = {name: os.environ[name] for name in ("LANG", "TMPDIR") if name in os.environ}
-    path = os.pathsep.join([str(one.environment.python.parent), os.environ.get("PATH", "")])
+    path = os.pathsep.join([str(shop.environment.python.parent), os.environ.get("PATH", "")])
     with log.open("wb") as out:
         process = subprocess.Popen(
             words,
-            cwd=one.folder,
-            env={**kept, "PATH": path, "HOME": str(one.folder), **variables},
+            cwd=shop.folder,
+            env={**kept, "PATH": path, "HOME": str(shop.folder), **variables},
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=subprocess.STDOUT,

@@ -77,8 +77,8 @@ def stack(
 
 
 STACKS = {
-    one.name: one
-    for one in (
+    entry.name: entry
+    for entry in (
         stack("uvicorn", "uvicorn · uvloop"),
         stack("granian", "granian · rsgi"),
         stack("gevent", "gunicorn · gevent"),
@@ -146,7 +146,7 @@ def measured(
     """A measurement; `rps` right answers a second over the span of the trial's load."""
     ok = round(rps * of.load.duration_s)
     latency = Latency(mean_ms, *[None] * 7)
-    hdr = encode([round(one * 1e6) for one in latencies_ms]) if latencies_ms else ""
+    hdr = encode([round(value * 1e6) for value in latencies_ms]) if latencies_ms else ""
     facts = LoadFacts(
         ok, ok, of.load.duration_s, rps, {"ok": ok}, latency, latency, NO_LATENCY, 40, 40, 0, 40, in_flight,
         0.1, 0.02, 0.08, "epoll", False, (), (), hdr, hdr,
@@ -193,7 +193,9 @@ def results(
     machine: Machine = MACHINE,
 ) -> Results:
     """A whole file. The study has the contestants that appear, unless given."""
-    seen = contestants or list({one.trial.contestant.label: one.trial.contestant for one in trials}.values())
+    seen = contestants or list(
+        {result.trial.contestant.label: result.trial.contestant for result in trials}.values()
+    )
     study = Study("made", "Made up", tuple(questions), tuple(seen), blocks, limits=Limits(cpus=1))
     return Results(
         Header(study, 4711, machine, "0.1.0", "2026-11-20T12:00:00+00:00"), tuple(trials), 0, False

@@ -81,7 +81,7 @@ def _steps(steps: Sequence[Step], due: Floats, done: Floats) -> list[LoadStep]:
     none = Latency(*[None] * 8)
     for step in steps:
         ends = began + step.duration_s
-        asked = int(((due >= began) & (due < ends)).sum())
+        sent = int(((due >= began) & (due < ends)).sum())
         answered = int(((done >= began) & (done < ends)).sum())
         found.append(
             LoadStep(
@@ -89,8 +89,8 @@ def _steps(steps: Sequence[Step], due: Floats, done: Floats) -> list[LoadStep]:
                 step.duration_s,
                 step.rate,
                 step.rate,
-                asked,
-                asked,
+                sent,
+                sent,
                 answered / step.duration_s,
                 none,
                 none,

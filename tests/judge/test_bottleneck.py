@@ -18,7 +18,7 @@ CLOSED = Evidence(
     requests=50_000,
     ok=50_000,
     answered_rps=5_000.0,
-    asked_rps=None,
+    due_rps=None,
     at_once=50,
     mean_ms=10.0,
     fastest_ms=0.2,
@@ -37,7 +37,7 @@ CLOSED = Evidence(
     rtt_ms=0.03,
     retransmitted=0,
 )
-OPEN = replace(CLOSED, open_loop=True, asked_rps=5_000.0, lag_p99_ms=0.04)
+OPEN = replace(CLOSED, open_loop=True, due_rps=5_000.0, lag_p99_ms=0.04)
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ OPEN = replace(CLOSED, open_loop=True, asked_rps=5_000.0, lag_p99_ms=0.04)
             "a CPU of its own, or lower the rate.",
         ),
         (OPEN, Limit.SCHEDULE, "the schedule had no higher rate"),
-        (replace(OPEN, asked_rps=None), Limit.SCHEDULE, "the schedule had no higher rate"),
+        (replace(OPEN, due_rps=None), Limit.SCHEDULE, "the schedule had no higher rate"),
         (replace(OPEN, capped=True, answered_rps=4_000.0, server=BUSY), Limit.SERVER, "98 % of a CPU"),
         (replace(OPEN, capped=True, answered_rps=4_000.0), Limit.SERVER, "gave 4 000/s"),
         (replace(CLOSED, queued_share=0.6), Limit.GENERATOR, "waited 60 % of the time"),
@@ -110,7 +110,7 @@ OPEN = replace(CLOSED, open_loop=True, asked_rps=5_000.0, lag_p99_ms=0.04)
         ),
         (replace(OPEN, answered_rps=100.0, looks_unsent=400), Limit.SERVER, "was not taken"),
         (replace(CLOSED, server=BUSY), Limit.SERVER, "its busiest thread had 98 % of a CPU."),
-        (replace(CLOSED, server=CROWDED), Limit.SERVER, "waited 37 % of the time for one that others had"),
+        (replace(CLOSED, server=CROWDED), Limit.SERVER, "waited 37 % of the time for a CPU that others had"),
         (replace(CLOSED, server=ALL_WORKERS), Limit.SERVER, "used all of its 2 CPUs"),
         (replace(CLOSED, server=IDLE), Limit.SERVER, "though its busiest thread used only 10 % of a CPU"),
         (CLOSED, Limit.SERVER, "an answer took 50 times as long"),

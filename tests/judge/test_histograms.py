@@ -85,7 +85,7 @@ def test_percentiles_of_blocks_are_merged_not_averaged() -> None:
 )
 def test_a_percentile_that_too_few_requests_lie_beyond_is_missing(count: int, told: tuple[bool, ...]) -> None:
     histogram = decode(encode(range(1_000_000, 1_000_000 + count)))
-    found = tuple(histogram.told_ms(percentile) is not None for percentile in (0, 90, 99, 99.9))
+    found = tuple(histogram.supported_ms(percentile) is not None for percentile in (0, 90, 99, 99.9))
     assert found == told
 
 

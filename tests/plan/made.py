@@ -32,8 +32,8 @@ def stack(
 
 
 STACKS = {
-    one.name: one
-    for one in (
+    entry.name: entry
+    for entry in (
         stack("uvicorn", {"workers": 1, "loop": "uvloop"}),
         stack("gunicorn-sync", {"workers": 1, "backlog": 2048}, sync=True),
         stack("gunicorn-gevent", {"workers": 1}),
@@ -41,8 +41,8 @@ STACKS = {
     )
 }
 RECIPES = {
-    one.name: one
-    for one in (
+    recipe.name: recipe
+    for recipe in (
         Recipe("hello", "answers at once, 84 bytes", (Body(84),)),
         Recipe("third-party-200ms", "waits 200 ms on a third party", (Call(200), Body(84))),
     )
@@ -67,7 +67,7 @@ def study(text: str) -> Study:
 def problems(text: str) -> list[str]:
     with pytest.raises(StudyFileError) as caught:
         study(text)
-    return [f"{one.line}:{one.column} {one.sentence}" for one in caught.value.problems]
+    return [f"{problem.line}:{problem.column} {problem.sentence}" for problem in caught.value.problems]
 
 
 def with_load(load: str) -> str:

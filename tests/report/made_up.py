@@ -133,8 +133,8 @@ def shape(runner: Runner, question: Question, load: Load) -> tuple[float, float,
     wait_ms = 200.0 if question.name == "third-party" else 0.0
     own_ms = 1e3 / runner.rps * 2 + (1.2 if question.name == "large" else 0.05)
     if isinstance(load.pace, Closed):
-        each = 40 / most * 1e3
-        return most, each, 0.35, each
+        width = 40 / most * 1e3
+        return most, width, 0.35, width
     if load.pace.rate <= most:
         return (
             load.pace.rate,

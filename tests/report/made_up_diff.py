@@ -21,8 +21,8 @@ def diff() -> Diff:
     before = latencies([QUICK] * 6, BEFORE_OPEN)
     after = latencies([SLOW] * 6, AFTER_OPEN)
     metrics = ("throughput", "p50", "p99", "p99.9", "cpu", "memory")
-    asked = DiffCriteria(metrics=metrics, thresholds=THRESHOLDS)
-    found = interleaved(before, after, (BEFORE_OPEN, AFTER_OPEN), asked)
+    criteria = DiffCriteria(metrics=metrics, thresholds=THRESHOLDS)
+    found = interleaved(before, after, (BEFORE_OPEN, AFTER_OPEN), criteria)
     return replace(found, before=Side("HEAD~1", "4f1c2aa"), after=Side("HEAD", "9e07b31"))
 
 
@@ -33,7 +33,9 @@ def hostile() -> Diff:
         found,
         after=Side(HOSTILE, "`x`"),
         sentence=HOSTILE,
-        differences=tuple(replace(one, called=HOSTILE, reason=HOSTILE) for one in found.differences),
+        differences=tuple(
+            replace(difference, called=HOSTILE, reason=HOSTILE) for difference in found.differences
+        ),
         set_aside=(HOSTILE,),
         notes=(HOSTILE,),
     )

@@ -97,10 +97,10 @@ def standings(question: Question) -> tuple[Standing, ...]:
         rank = rank if rps > previous * 0.98 else place
         previous = rps
         found.append(standing(runner, question, rank, best))
-    ranks = [one.rank for one in found]
+    ranks = [row.rank for row in found]
     placed = [
-        replace(one, rank_low=one.rank, rank_high=one.rank + ranks.count(one.rank) - 1) if one.rank else one
-        for one in found
+        replace(row, rank_low=row.rank, rank_high=row.rank + ranks.count(row.rank) - 1) if row.rank else row
+        for row in found
     ]
     return tuple(sorted(placed, key=lambda s: (s.rank is None, s.rank or 0)))
 

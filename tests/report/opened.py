@@ -1,4 +1,4 @@
-"""A page in a window of Chromium, with everything that it complained about or asked for."""
+"""A page in a window of Chromium, with everything that it complained about or requested."""
 
 import shutil
 from pathlib import Path
@@ -17,7 +17,7 @@ LOOKS: list[tuple[int, Scheme]] = [(1280, "light"), (1280, "dark"), (390, "light
 
 
 class Opened:
-    """The report in a window, with everything the page complained about or asked for."""
+    """The report in a window, with everything the page complained about or requested."""
 
     def __init__(self, browser: "Browser", report: Path, width: int, scheme: Scheme) -> None:
         self.context = browser.new_context(viewport={"width": width, "height": 844}, color_scheme=scheme)

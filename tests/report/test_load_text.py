@@ -166,7 +166,7 @@ def test_a_load_that_got_no_answer_shows_dashes_and_no_picture() -> None:
 @pytest.mark.parametrize(("resent", "told"), [(1, "1 request was"), (1_234, "1 234 requests were")])
 def test_requests_that_were_sent_again_are_reported(resent: int, told: str) -> None:
     text = " ".join(line.strip() for line in load_text.lines(document(resent=resent)))
-    sentence = "sent again on a new connection because the server closed the idle one at that moment."
+    sentence = "sent again on a new connection because the server closed the idle connection at that moment."
     assert f"{told} {sentence}" in text.replace("\u202f", " ").replace("\u00a0", " ")
 
 

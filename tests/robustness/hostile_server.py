@@ -29,7 +29,7 @@ class Peer:
 
 @contextmanager
 def serving(talk: Talk, family: int = socket.AF_INET, place: object = ("127.0.0.1", 0)) -> Iterator[Peer]:
-    """Have `talk` said on each connection until the block ends."""
+    """Have `talk` held on each connection until the block ends."""
     with socket.socket(family) as listener:
         listener.bind(place)  # type: ignore[arg-type]
         listener.listen(64)
@@ -72,7 +72,7 @@ class Counted:
 
 
 def asked(connection: socket.socket) -> bytes:
-    """Read what is asked: whatever comes first."""
+    """Read the request: whatever comes first."""
     return connection.recv(PIECE)
 
 
@@ -220,7 +220,7 @@ def field(number: int, content: bytes) -> bytes:
 
 def files(*found: bytes) -> bytes:
     """Return an answer with these files."""
-    return field(4, b"".join(field(1, one) for one in found))
+    return field(4, b"".join(field(1, chunk) for chunk in found))
 
 
 def failure(code: int, message: str) -> bytes:

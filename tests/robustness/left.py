@@ -46,9 +46,9 @@ def alive(velodrome: int, token: str) -> list[psutil.Process]:
 
 def supervisors(velodrome: int, token: str) -> tuple[list[int], list[int]]:
     """Return its sentinels and its wardens."""
-    wardens = [one for one in alive(velodrome, token) if str(WARDEN) in one.cmdline()]
-    sentinels = [one.pid for one in wardens if one.ppid() == velodrome]
-    return sentinels, [one.pid for one in wardens if one.pid not in sentinels]
+    wardens = [process for process in alive(velodrome, token) if str(WARDEN) in process.cmdline()]
+    sentinels = [warden.pid for warden in wardens if warden.ppid() == velodrome]
+    return sentinels, [warden.pid for warden in wardens if warden.pid not in sentinels]
 
 
 def living(processes: list[psutil.Process]) -> list[psutil.Process]:

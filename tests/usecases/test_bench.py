@@ -128,7 +128,7 @@ def test_the_capacity_of_one_slot_of_20_ms_is_what_littles_law_allows(lab: Lab) 
     demands = Demands(must=(read("p90 < 300ms and errors < 1%"),))
     search = RateSearch(first=20.0, tolerance=0.1, most=20)
     found = capacity.highest(
-        trial(WAITS, "socketserver-single"), lab, demands, heard, seconds=1.0, asked=search, wait_s=60
+        trial(WAITS, "socketserver-single"), lab, demands, heard, seconds=1.0, rates=search, wait_s=60
     )
     assert found.ending in {Ending.CONVERGED, Ending.SPENT}, found
     assert found.found.interval is not None

@@ -58,7 +58,7 @@ def asked_of(
     `allow_sdist` lets packages that servers need be built from source, which runs their build code; `secrets` are names
     of variables, headers, parameters and fields whose values are masked however short they are.
     An object runs in the folder its module is imported from, unless `cwd` names another. Raises AppNotFoundError,
-    AppInTestError and AppInProgramError for one that no module holds which a server could import, and HeaderError.
+    AppInTestError and AppInProgramError for an app that no module holds which a server could import, and HeaderError.
     """
     known_secrets.mark(secrets)
     path, source = (app, "") if isinstance(app, str) else held(app)
@@ -95,7 +95,7 @@ def requests(
     methods: Sequence[str] = SAFE,
     trust: bool = False,
 ) -> Asking:
-    """Return what one of these says is asked: `.requests` for whoever asks, `.told` on what is left out, and of a log
+    """Return the requests of one of these sources: `.requests`, with `.told` on what is left out, and of a log
     `.peak_rps`, requests in its busiest second.
 
     `methods` are those taken from a log or a document; `trust` allows the file to name files that are not beside it.
@@ -114,10 +114,10 @@ def _path(given: str | Path | None) -> Path | None:
     return None if given is None else Path(given)
 
 
-def mix_of(asked: Asks) -> tuple[Request, ...]:
+def mix_of(requests: Asks) -> tuple[Request, ...]:
     """Return requests, each once, with its weight. Raises RequestLineError."""
-    lines = [one for one in asked if isinstance(one, str)]
-    given = tuple(one for one in asked if isinstance(one, Request))
+    lines = [line for line in requests if isinstance(line, str)]
+    given = tuple(request for request in requests if isinstance(request, Request))
     return (*sources.of(lines).requests, *given) if lines or not given else given
 
 
@@ -269,13 +269,13 @@ def _origin(value: object) -> str:
 def _bound(statements: list[ast.stmt]) -> set[str]:
     """Return the names that a module gives to what it makes, at its top level."""
     found = set()
-    for one in statements:
-        if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            found.add(one.name)
-        elif isinstance(one, BLOCKS):
-            found |= _bound([child for child in _children(one) if isinstance(child, ast.stmt)])
+    for statement in statements:
+        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            found.add(statement.name)
+        elif isinstance(statement, BLOCKS):
+            found |= _bound([child for child in _children(statement) if isinstance(child, ast.stmt)])
         else:
-            names = (node for node in ast.walk(one) if isinstance(node, ast.Name))
+            names = (node for node in ast.walk(statement) if isinstance(node, ast.Name))
             found |= {node.id for node in names if isinstance(node.ctx, ast.Store)}
     return found
 
@@ -291,7 +291,7 @@ def _installed() -> set[Path]:
     """Return the folders that any process of this interpreter imports from."""
     paths = sysconfig.get_paths()
     known = [paths["purelib"], paths["platlib"], *site.getsitepackages(), site.getusersitepackages()]
-    return {Path(one).resolve() for one in known}
+    return {Path(text).resolve() for text in known}
 
 
 def folder_of(out: str | Path | None) -> Path:

@@ -47,7 +47,7 @@ class Differences(tables.Tabled):
 
     @property
     def kept(self) -> bool | None:
-        """Whether all thresholds were kept; None: that cannot be told of one."""
+        """Whether all thresholds were kept; None: a threshold is undecided."""
         held = {gate.held for gate in self.diff.gates}
         return False if False in held else None if None in held else True
 
@@ -92,8 +92,8 @@ class Differences(tables.Tabled):
             for section in found
         ]
         numbered = [f"[{number}] {reason}" for number, reason in enumerate(reasons, 1)]
-        said = [self.diff.sentence, *numbered, *self.diff.notes]
-        return tables.table(differences.headline(self.diff), (), (), said) + "".join(found_tables)
+        below = [self.diff.sentence, *numbered, *self.diff.notes]
+        return tables.table(differences.headline(self.diff), (), (), below) + "".join(found_tables)
 
 
 @refusals()
@@ -129,8 +129,8 @@ def diff(
     return Differences(revising.stored(first.results, second.results, looked, named))
 
 
-def _run(one: str | Path | Run) -> Run:
-    return one if isinstance(one, Run) else read(one)
+def _run(run: str | Path | Run) -> Run:
+    return run if isinstance(run, Run) else read(run)
 
 
 DEFAULTS = Terms()

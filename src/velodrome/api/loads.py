@@ -95,12 +95,12 @@ class Loaded(tables.Tabled):
     @property
     def requests(self) -> int:
         """How many were made."""
-        return sum(one.facts.requests for one in self.blocks.every)
+        return sum(block.facts.requests for block in self.blocks.every)
 
     @property
     def figures(self) -> tuple[Measured, ...]:
-        """The usual ones."""
-        latencies = (self.percentile(one) for one in PERCENTILES)
+        """The usual percentiles."""
+        latencies = (self.percentile(percentile) for percentile in PERCENTILES)
         return self.throughput, *latencies, self.mean, self.errors, self.cpu, self.memory
 
     def rows(self) -> list[tables.Row]:
@@ -110,19 +110,19 @@ class Loaded(tables.Tabled):
                 "target": self.target,
                 "load": self.blocks.load.label,
                 "block": number,
-                "requests": one.facts.requests,
-                "ok": one.facts.ok,
-                "duration_s": one.facts.duration_s,
-                "throughput_rps": one.facts.throughput_rps,
-                "cpu_us": one.cpu_us,
-                "memory_bytes": one.memory_bytes,
-                "set_aside": one.doubt,
+                "requests": block.facts.requests,
+                "ok": block.facts.ok,
+                "duration_s": block.facts.duration_s,
+                "throughput_rps": block.facts.throughput_rps,
+                "cpu_us": block.cpu_us,
+                "memory_bytes": block.memory_bytes,
+                "set_aside": block.doubt,
                 **{
-                    f"{name}_ms": getattr(one.facts.due, name)
+                    f"{name}_ms": getattr(block.facts.due, name)
                     for name in ("mean", "p50", "p90", "p99", "p99_9", "max")
                 },
             }
-            for number, one in enumerate(self.blocks.every)
+            for number, block in enumerate(self.blocks.every)
         ]
 
     def __repr__(self) -> str:
@@ -165,7 +165,7 @@ def load(
     Requests at a rate fall due as those of independent users do, or with `arrivals="constant"` at even gaps.
 
     `target` is a URL, or an app: its import path (`"shop.wsgi:application"`), or the object itself, which a server
-    process imports from its module. `path` is what is asked of an app, or `requests`, such as `"GET /cart?id=7"` or
+    process imports from its module. `path` is what is requested of an app, or `requests`, such as `"GET /cart?id=7"` or
     those of `velodrome.requests`, in its place and in that of `method`, `body` and what is expected. `of_app` says how
     it is served: `stack`, `knobs`, `link`, and what `asked_of` takes. Latency is from when requests were due; any 2xx
     is right unless given. `agents` carry the load of a URL: those of a coordinator (`"tls://host:8786"`, with its
@@ -206,9 +206,9 @@ def load(
     if agents is not None:
         raise UsageError("agents: they load a URL; an app is served and loaded on this machine")
     on = On(of_app.pop("stack", ""), of_app.pop("knobs", None) or {}, link_of(of_app.pop("link", "")))
-    asked = asked_of(target, mix, headers=headers, **of_app)
-    with alone(f"load of {asked.app}", WAIT_S):
-        return Loaded(asked.app, load_blocks.load_app(asked, terms, on))
+    spec = asked_of(target, mix, headers=headers, **of_app)
+    with alone(f"load of {spec.app}", WAIT_S):
+        return Loaded(spec.app, load_blocks.load_app(spec, terms, on))
 
 
 def _of_url(url: str, request: Request) -> Target:
@@ -219,9 +219,9 @@ def _of_url(url: str, request: Request) -> Target:
 
 
 def _of_paths(url: str, mix: Sequence[Request]) -> Target:
-    """Return the target of requests that say their paths. Raises UsageError for a URL that says one, too."""
+    """Return the target of requests that say their paths. Raises UsageError for a URL that has a path, too."""
     if urlsplit(url).path not in ("", "/"):
-        raise UsageError("requests say the paths: give the URL without one")
+        raise UsageError("requests say the paths: give the URL without a path")
     return Target.of_requests(url, mix)
 
 

@@ -47,7 +47,7 @@ class Run(tables.Tabled):
 
     @property
     def measurements(self) -> tuple[Measurement, ...]:
-        """All that was measured, also what is set aside (`one.valid`)."""
+        """All that was measured, also what is set aside (`measurement.valid`)."""
         return tuple(trial for trial in self.results.trials if isinstance(trial, Measurement))
 
     @property
@@ -77,16 +77,16 @@ def read(run: str | Path) -> Run:
     return Run(path if path.is_dir() else path.parent, store.read(path))
 
 
-def _standing(one: Any) -> tuple[str, ...]:
-    view = names.latency_view(one.latency)
-    rate, cpu = one.throughput_rps, one.cpu_us_per_request
+def _standing(standing: Any) -> tuple[str, ...]:
+    view = names.latency_view(standing.latency)
+    rate, cpu = standing.throughput_rps, standing.cpu_us_per_request
     return (
-        f"{one.rank or '⚑'} {names.of_standing(one)}",
+        f"{standing.rank or '⚑'} {names.of_standing(standing)}",
         estimate(rate) if rate else quantity.MISSING,
         names.milliseconds(view, "p50_ms"),
         names.milliseconds(view, "p99_ms"),
         estimate(cpu) if cpu else quantity.MISSING,
-        quantity.megabytes(one.memory_bytes),
+        quantity.megabytes(standing.memory_bytes),
     )
 
 
@@ -141,7 +141,7 @@ def race(
     agents: str | int | None = None,
     keys: str | Path | None = None,
 ) -> Run:
-    """Race every contestant of a study: one that ships (`"first-lap"`), a TOML file, or a `Study`.
+    """Race every contestant of a study: a study that ships (`"first-lap"`), a TOML file, or a `Study`.
 
     Results go into `out`; without it into a temporary folder that is gone when this process ends. `only` are patterns
     of `question/contestant`; `budget` is the time to measure for (`"10m"`); `wait` waits while another velodrome
@@ -195,14 +195,14 @@ def compare(
     yours in `./mine.py`; `cpus` and `memory` (`"1g"`) limit the server, `link` (`"rtt=40ms"`) is the network between;
     `arrivals` are those at the `rate`; without `blocks` it goes on until it is settled or the `budget` is spent
     (`"10m"`), by default what three blocks of all take; `agents` and `keys` are those of `race`;
-    `of_app` says how it is found and asked: what `asked_of` takes. Each app is a question of the run.
+    `of_app` says how it is found and what it gets: what `asked_of` takes. Each app is a question of the run.
 
     Raises what is wrong with the app, NoStackFitsError, BusyError and what else keeps it from being run.
     """
     if not app:
         raise UsageError("name an app: compare('shop.wsgi:application')")
     mix = mix_of(requests)
-    asked = [asked_of(one, mix, **of_app) for one in app]
+    apps_named = [asked_of(target, mix, **of_app) for target in app]
     names, extra = apps.named(stacks)
     terms = terms_of(
         limits_of(cpus, memory),
@@ -217,7 +217,7 @@ def compare(
         budget_s=None if budget is None else seconds_of(budget),
     )
     spec = CompareSpec(
-        tuple(asked),
+        tuple(apps_named),
         terms,
         extra,
         wait=wait,

@@ -119,8 +119,8 @@ class Tuning(tables.Tabled):
         return f"<{self.recommendation.of}: {self.sentence}>"
 
     def _repr_html_(self) -> str:
-        said = [self.sentence, self.command, *(reason.sentence for reason in self.recommendation.mind)]
-        return tables.table(self.recommendation.of, *tables.columns(self.rows()), said)
+        below = [self.sentence, self.command, *(reason.sentence for reason in self.recommendation.mind)]
+        return tables.table(self.recommendation.of, *tables.columns(self.rows()), below)
 
 
 @refusals()
@@ -209,8 +209,8 @@ def tune(
     Raises what is wrong with the app, ConditionError, NoStackFitsError, BusyError, ResultsExistError,
     StudyChangedError.
     """
-    if goal and goal not in {one.value for one in Goal}:
-        raise UsageError(f"goal={goal!r} is none; there are {', '.join(one.value for one in Goal)}")
+    if goal and goal not in {known.value for known in Goal}:
+        raise UsageError(f"goal={goal!r} is none; there are {', '.join(known.value for known in Goal)}")
     refuse_rate(rate)
     refuse_arrivals(arrivals)
     wanted = Goal(goal) if goal else Goal.CPU if rate else Goal.CAPACITY

@@ -1,4 +1,4 @@
-"""Rows of results as tables of pandas or polars, which are imported when somebody asks for one."""
+"""Rows of results as tables of pandas or polars, which are imported at the first use."""
 
 import importlib
 from abc import ABC, abstractmethod
@@ -38,11 +38,13 @@ def _library(name: str) -> Any:
         raise MissingLibraryError(name) from error
 
 
-def table(title: str, heads: Sequence[str], rows: Iterable[Sequence[str]], said: Sequence[str] = ()) -> str:
+def table(
+    title: str, heads: Sequence[str], rows: Iterable[Sequence[str]], sentences: Sequence[str] = ()
+) -> str:
     """Return a table with sentences below it, as a piece of HTML."""
-    head = "".join(f"<th>{_text(one)}</th>" for one in heads)
+    head = "".join(f"<th>{_text(head)}</th>" for head in heads)
     body = "".join("<tr>" + "".join(f"<td>{_text(cell)}</td>" for cell in row) + "</tr>" for row in rows)
-    below = "".join(f"<p>{_text(one)}</p>" for one in said if one)
+    below = "".join(f"<p>{_text(sentence)}</p>" for sentence in sentences if sentence)
     return (
         f"<div><strong>{_text(title)}</strong><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
         f"{below}</div>"

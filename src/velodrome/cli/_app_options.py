@@ -207,11 +207,11 @@ def served_spec(context: typer.Context) -> ServedSpec:
 def methods(text: str) -> tuple[str, ...]:
     """Return the methods named. Raises BadOptionError."""
     found = tuple(part.strip().upper() for part in text.split(",") if part.strip())
-    for one in found:
-        if one not in ALL:
+    for method in found:
+        if method not in ALL:
             from velodrome.model.errors import BadOptionError  # noqa: PLC0415
 
-            raise BadOptionError("--methods", text, f"'{one}' is no method; there are {', '.join(ALL)}")
+            raise BadOptionError("--methods", text, f"'{method}' is no method; there are {', '.join(ALL)}")
     return found or SAFE
 
 
@@ -256,14 +256,14 @@ def trust(given: bool) -> Trust:
     from velodrome.usecases.studies import Trust  # noqa: PLC0415
 
     # Either may be closed, and is None then.
-    on_a_terminal = all(one is not None and one.isatty() for one in (sys.stdin, sys.stderr))
+    on_a_terminal = all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr))
     return Trust(given=given, ask=_allowed if on_a_terminal else None, say=tell)
 
 
 def _allowed(path: str, named: Sequence[Named]) -> bool:
     """Ask on the terminal; what is not a yes is a no."""
     tell(f"{path} names what you have not allowed yet:")
-    for one in named:
-        tell(f"  {one.sentence}")
+    for thing in named:
+        tell(f"  {thing.sentence}")
     print("Allow it, now and until one of these changes? [y/N] ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")

@@ -379,7 +379,7 @@ def _mix(path: str | None, names: Sequence[str], trust: bool) -> list[dict[str, 
     # Whether braces stand for themselves, and for what they may stand, is checked by the engine.
     found = file.read(Path(path), default_path="", templates=False, see=trusting.trust(trust).see)
     known(found)
-    return load_document.mix_document(whole([unmarked(one, names) for one in found]))
+    return load_document.mix_document(whole([unmarked(request, names) for request in found]))
 
 
 SCHEMES = ("ws", "wss")
@@ -402,10 +402,10 @@ class Conversation:
         self.spec, self.message = spec, message
 
 
-def said(
+def conversation(
     url: str, mode: str | None, message: str | None, at_once: int | None, body: str | None
 ) -> Conversation | None:
-    """Return what is said over WebSockets, or None for another protocol.
+    """Return what is sent over WebSockets, or None for another protocol.
 
     Raises UsageError for options that do not go with the URL.
     """

@@ -126,7 +126,7 @@ def _obstacle(path: str) -> str:
 
 
 def write_files(document: Mapping[str, Any], files: Files) -> None:
-    """Write the requested files. Raises OutputError for one that cannot be written."""
+    """Write the requested files. Raises OutputError for a file that cannot be written."""
     from pathlib import Path  # noqa: PLC0415
 
     if files.hdr is not None:
@@ -161,7 +161,7 @@ class LoadOutput:
         self.files, self.as_json = files, as_json
 
     def show(self, document: Document) -> None:
-        """Show what came of a load, and then write the files: one that cannot be written costs nothing else."""
+        """Show what came of a load, and then write the files: a file that cannot be written costs nothing else."""
         try:
             self._show(document)
             sys.stdout.flush()
@@ -211,7 +211,7 @@ class _Shown:
 
 
 LOST = "agent-lost"
-"""Flag of a load that is not what was requested, because one of those that carried it was lost."""
+"""Flag of a load that is not what was requested, because an agent that carried it was lost."""
 UNABLE = 3
 EXIT_CODE = 130
 """As of a program that SIGINT ended: 128 and its number."""
@@ -353,10 +353,10 @@ def search(
 
     for note in work.notes:
         sys.stderr.write(f"velodrome: {note}\n")
-    asked = conditions(fail_if)
-    result, best = load_search.search(wanted, work, Demands(must_not=asked), seconds, UrlSearchLines())
+    failing = conditions(fail_if)
+    result, best = load_search.search(wanted, work, Demands(must_not=failing), seconds, UrlSearchLines())
     if best is not None:
-        best["conditions"] = documents(usecase.decided(asked, best))
+        best["conditions"] = documents(usecase.decided(failing, best))
     if output.as_json:
         print(json.dumps(searches.search_document(result, best, fail_if, work.spec.arrivals)))
     else:

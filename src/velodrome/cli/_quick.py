@@ -203,7 +203,7 @@ def _reader(parameter: str, kind: Any, declaration: Option) -> _Reader:
     many = False
     while inner := getattr(kind, "__args__", None):
         many |= getattr(kind, "__origin__", None) is list
-        kind = next(one for one in inner if one is not type(None))
+        kind = next(option for option in inner if option is not type(None))
     return _Reader(parameter, _one_of(kind, declaration), many)
 
 

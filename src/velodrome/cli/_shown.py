@@ -97,12 +97,12 @@ class BlockLines(Quiet):
             return
         self._shown.add(trial.key)
         if isinstance(result, Failed):
-            said = f"failed: {result.reason}"
+            text = f"failed: {result.reason}"
         else:
             aside = "" if result.valid else ", set aside"
-            said = f"{quantity.rate(result.load.throughput_rps)}{aside}"
+            text = f"{quantity.rate(result.load.throughput_rps)}{aside}"
         tell(
-            f"block {trial.block + 1}  {trial.question:6}  {trial.contestant.label}  {trial.load.label}  {said}"
+            f"block {trial.block + 1}  {trial.question:6}  {trial.contestant.label}  {trial.load.label}  {text}"
         )
 
 
@@ -176,7 +176,7 @@ def write_reports(judged: Judged) -> dict[str, str]:
 
 
 def stored_stacks(verdict: Verdict, folders: Sequence[Path]) -> dict[str, str]:
-    """Return the stored stacks of the profiles by the path each names; one that is gone has no graph."""
+    """Return the stored stacks of the profiles by the path each names; a file that is gone has no graph."""
     found = {}
     for path in (view.collapsed for view in verdict.profiles if view.collapsed):
         for folder in folders:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 FAILED = 1
 """A condition holds, a threshold is broken, a claim does not hold, or an SLO never holds."""
 CANNOT_TELL = 4
-"""None of that, but whether one of them is true cannot be decided. `main` sets the exit codes of errors."""
+"""None of that, but it is undecided whether a condition is true. `main` sets the exit codes of errors."""
 
 
 def of_search(ending: Ending) -> int:
@@ -54,7 +54,7 @@ class NumberedLines:
             tell(f"      {line}")
 
     def line(self, line: str) -> None:
-        """Write one."""
+        """Write a line."""
         self._number += 1
         print(f" {self._number:>3}  {line}", file=sys.stderr, flush=True)
 

@@ -1,6 +1,6 @@
 """`velodrome agent` and `velodrome cluster`: many machines that carry one load (docs/cluster.md).
 
-Dask is imported when one of these runs, and by no other command.
+Dask is imported when these commands run, and by no other command.
 """
 
 import os
@@ -98,7 +98,7 @@ def _plain_agent(how: dict[str, Any], policy: Any, folder: Path | None, user: st
             talking.security(address.scheme, folder),
             host=how["host"],
             port=how["port"],
-            on_ready=lambda one: print(f"{one.name} {one.address}", flush=True),
+            on_ready=lambda agent: print(f"{agent.name} {agent.address}", flush=True),
         )
     )
 
@@ -107,8 +107,8 @@ def _roles(text: str) -> tuple[str, ...]:
     """Read `load,server`. Raises UsageError for what is no role, and for none."""
     from velodrome.run.cluster.holding import ROLES  # noqa: PLC0415
 
-    found = tuple(dict.fromkeys(one.strip() for one in text.split(",") if one.strip()))
-    if strange := [one for one in found if one not in ROLES]:
+    found = tuple(dict.fromkeys(role.strip() for role in text.split(",") if role.strip()))
+    if strange := [role for role in found if role not in ROLES]:
         raise UsageError(f"--roles: there is no role '{strange[0]}'; there are: {', '.join(ROLES)}")
     if not found:
         raise UsageError(f"--roles: name one at least of: {', '.join(ROLES)}")
@@ -188,7 +188,7 @@ def start(
         reach = ssh.Reach(ssh_user, ssh_key, tuple(ssh_option or ()), remote_python)
         scheme = "tcp" if plain_tcp else "tls"
         wanted = ssh.Wanted(policy, host, port, scheme, folder, user)
-        _start_by_ssh([ssh.Host.read(one.strip()) for one in hosts.split(",")], reach, wanted)
+        _start_by_ssh([ssh.Host.read(host.strip()) for host in hosts.split(",")], reach, wanted)
         return
     host = host or "127.0.0.1"
     scheme = "tls" if tls or not (plain_tcp or talking.is_loopback(host)) else "tcp"

@@ -139,7 +139,7 @@ def command(
         from velodrome.usecases.apps import named  # noqa: PLC0415
         from velodrome.usecases.quiet import Quiet  # noqa: PLC0415
 
-    asked = regression.criteria(
+    criteria = regression.criteria(
         threshold or (), margin or (), [name.strip() for name in metrics.split(",") if name.strip()]
     )
     if app:
@@ -170,7 +170,7 @@ def command(
         if dry_run:
             server.show_plan(diff.dry_run(spec, Quiet()), as_json=form == "json")
             return
-        found = diff.diff(spec, asked, run, BlockLines())
+        found = diff.diff(spec, criteria, run, BlockLines())
     else:
         every = {str(param.name) for param in context.command.params} - OF_STORED
         if needless := apps.given(context, every):
@@ -178,7 +178,7 @@ def command(
                 needless, "stored runs are compared as they are; to race revisions name the --app"
             )
         second = store.read(Path(after)) if after else None
-        found = diff.stored(store.read(Path(before)), second, asked, (before, after))
+        found = diff.stored(store.read(Path(before)), second, criteria, (before, after))
     _write(found, form, out)
     if code := exit_code(found, fail_on or ()):
         sys.exit(code)
@@ -211,10 +211,10 @@ def _write(found: Diff, form: Format, out: Path | None) -> None:
 
 
 def exit_code(diff: Diff, fail_on: Sequence[FailOn]) -> int:
-    """Return what the command ends with: a broken threshold before one that cannot be decided."""
+    """Return what the command ends with: a broken threshold before an undecided one."""
     changes = {difference.change for difference in diff.differences} or {Change.INSUFFICIENT}
     held = {gate.held for gate in diff.gates}
-    if False in held or changes & {Change(one) for one in fail_on}:
+    if False in held or changes & {Change(name) for name in fail_on}:
         return FAILED
     if None in held or (fail_on and Change.INSUFFICIENT in changes):
         return CANNOT_TELL

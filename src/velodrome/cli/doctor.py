@@ -106,7 +106,7 @@ def command(
     outputs = {"--out": out, "--junit": junit, "--html": html}
     check_paths({option: str(path) for option, path in outputs.items() if path is not None})
     failing = tuple(fail_on or ())
-    diagnose.chosen(tuple(one for one in failing if one != ANY), ())
+    diagnose.chosen(tuple(fault for fault in failing if fault != ANY), ())
     spec = diagnose.DoctorSpec(
         apps.served_spec(context),
         stack,
@@ -130,7 +130,7 @@ def command(
         save(junit, diagnoses.junit_text(found))
     if html is not None:
         diagnosis_page.write(html, found)
-    if any(ANY in failing or one.id in failing for one in found.causes):
+    if any(ANY in failing or cause.id in failing for cause in found.causes):
         sys.exit(FAILED)
 
 

@@ -38,7 +38,7 @@ def command(
         from velodrome.run.racing.store import NAME  # noqa: PLC0415
         from velodrome.usecases import judge  # noqa: PLC0415
 
-    if any((one / NAME).exists() and judge.search(one) is not None for one in run):
+    if any((folder / NAME).exists() and judge.search(folder) is not None for folder in run):
         _search(run, claims=bool(claims or junit), paste=paste)
     inside = sorted(run[0].glob(f"*/{NAME}")) if not (run[0] / NAME).exists() else []
     if len(run) == 1 and inside:

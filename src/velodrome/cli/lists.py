@@ -139,7 +139,7 @@ def drivers() -> None:
         from velodrome.report import listing  # noqa: PLC0415
         from velodrome.run.drivers import driver  # noqa: PLC0415
 
-    rows = [(one.name, one.version, one.about, one.why_not) for one in driver.available_drivers()]
+    rows = [(found.name, found.version, found.about, found.why_not) for found in driver.available_drivers()]
     listing.drivers(rows, sys.stdout)
 
 

@@ -88,7 +88,7 @@ def command(
     headers = [_header(text) for text in _headers(header, header_file)]
     if headers or secret or body or data or message or requests_file or "?" in url or "@" in url:
         _make_known(secret or (), url, headers, (body, data, message))
-    asked = outputs.conditions(fail_if)
+    failing = outputs.conditions(fail_if)
     if span is not None and requests is not None:
         raise UsageError("-z and -n exclude each other: give how long, or how many")
     files = outputs.Files(hdr, csv, percentiles)
@@ -131,7 +131,7 @@ def command(
         **_protocol(url, http, grpc, template=template),
         **_at_once(url, outputs.count(connections), streams, pace, http2=http2),
         **_length(span, requests, pace),
-        **_content(body, expect_body, options.said(url, ws_mode, message, ws_at_once, body)),
+        **_content(body, expect_body, options.conversation(url, ws_mode, message, ws_at_once, body)),
     )
     work = Work(spec, idle_connections, (note,) if note else (), agents, keys)
     output = outputs.LoadOutput(files, as_json)
@@ -142,7 +142,7 @@ def command(
         outputs.search(wanted, work, length, fail_if or (), output)
     interruption = outputs.Interruption()
     document = outputs.run_load(work, output, interruption)
-    found = decided(asked, document)
+    found = decided(failing, document)
     document["conditions"] = outputs.documents(found)
     try:
         output.show(document)
@@ -199,14 +199,14 @@ def _length(span: str | None, requests: int | None, pace: options.Pace) -> "dict
 
 
 def _content(
-    body: str | None, expect_body: str | None, said: options.Conversation | None
+    body: str | None, expect_body: str | None, conversation: options.Conversation | None
 ) -> "dict[str, Any]":
     """Return the bodies, which may be files."""
     sent = option_text.read_content("--body", body) or b""
     right = option_text.read_content("--expect-body", expect_body)
-    if said is None:
+    if conversation is None:
         return {"body": sent, "expect_body": right}
-    return {"websocket": said.spec, "body": said.message, "expect_body": right}
+    return {"websocket": conversation.spec, "body": conversation.message, "expect_body": right}
 
 
 def _span(option: str, text: str) -> float:

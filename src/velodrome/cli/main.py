@@ -4,7 +4,7 @@ What is raised is named by where it is raised. What nobody foresaw ends here, wi
 code 1 would say that a claim or a threshold failed.
 
 Exit codes: 0 fine, 1 a claim or threshold failed, 2 usage or configuration, 3 the lab itself could not run,
-4 it cannot be told whether a threshold failed, 130 interrupted.
+4 it is undecided whether a threshold failed, 130 interrupted.
 """
 
 import os
@@ -73,7 +73,7 @@ def main() -> None:
     _drop_output()
     if _interrupted():
         sys.modules["velodrome.run.supervision.undisturbed"].deaf()
-    # What ended a thread has been reported; the interruption of this one was its consequence.
+    # What ended a thread has been reported; the interruption of this thread was its consequence.
     sys.exit(_thread_ended or code)
 
 
@@ -81,12 +81,14 @@ def _open_closed() -> None:
     """Give what is closed (`>&-`) a place: else the next socket would get its number, and what is printed."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
-            os.open(os.devnull, os.O_RDWR)  # the lowest number that is free, which is this one
+            os.open(
+                os.devnull, os.O_RDWR
+            )  # the lowest number that is free, which is that of the closed descriptor
             setattr(sys, name, open(number, "r" if number == 0 else "w", encoding="utf-8", closefd=False))  # noqa: SIM115 - to the end
 
 
 def _run(arguments: "Sequence[str]") -> None:
-    asked = next((word for word in arguments if not word.startswith("-")), None)
+    command = next((word for word in arguments if not word.startswith("-")), None)
     if _at_once(arguments):
         return
     if arguments in (["--version"], ["version"]):  # typer takes longer to import than this takes
@@ -94,7 +96,7 @@ def _run(arguments: "Sequence[str]") -> None:
         return
     if "--help" not in arguments:
         _watch_threads()
-    if asked != "load" and "--help" not in arguments:  # which ends its span, and tells of it
+    if command != "load" and "--help" not in arguments:  # which ends its span, and tells of it
         from velodrome.run.supervision import undisturbed  # noqa: PLC0415
 
         undisturbed.stoppable_to_the_end()
@@ -175,8 +177,8 @@ def _say(sentence: str) -> None:
         from velodrome.report.typeset import LINES, visible  # noqa: PLC0415
 
         sentence = visible(mask(sentence), LINES)
-    except Exception:  # what is broken is said all the same, without what a terminal obeys
-        sentence = "".join(one if one.isprintable() or one in "\n\t" else "?" for one in sentence)
+    except Exception:  # the message is printed even where masking is broken, without what a terminal obeys
+        sentence = "".join(letter if letter.isprintable() or letter in "\n\t" else "?" for letter in sentence)
     try:
         print(f"velodrome: {sentence}", file=sys.stderr, flush=True)
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""`velodrome requests`: show what would be asked, as a file of requests to look at, to edit and to ask."""
+"""`velodrome requests`: show what would be requested, as a file to look at, to edit and to use."""
 
 import sys
 
@@ -41,14 +41,15 @@ def command(
         methods=apps.methods(methods),
         see=apps.trust(trust).see,
     )
-    asked = headers.with_headers(found.requests, given)
-    known(asked, names)
+    requests = headers.with_headers(found.requests, given)
+    known(requests, names)
     comments = [secrets.mask(sentence) for sentence in found.told]
     if not sys.stdout.isatty():
         for sentence in comments:
             print(visible(sentence), file=sys.stderr)
     print(
-        visible(written.file_text([withheld(request, names) for request in asked], comments), LINES), end=""
+        visible(written.file_text([withheld(request, names) for request in requests], comments), LINES),
+        end="",
     )
 
 

@@ -88,21 +88,21 @@ def command(
         _read("--type", surroundings.content_type, kind, content),
     )
     spec = {"host": host, "port": port, **third_party.answering(third), "threads": threads, "seed": seed}
-    asked_to_stop = threading.Event()
+    stop_requested = threading.Event()
 
     def stop(_signal: int, _frame: FrameType | None) -> None:
-        asked_to_stop.set()
+        stop_requested.set()
 
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:  # by nohup
             signal.signal(number, stop)
-    spec["host"] = _address(host, asked_to_stop)
-    if asked_to_stop.is_set():
+    spec["host"] = _address(host, stop_requested)
+    if stop_requested.is_set():
         return
     with third_party.served_here(spec) as upstream:
         print(f"http://{host}:{upstream.port}", flush=True)
         # A signal that comes right before a wait without an end is noticed only when the next one comes.
-        while not asked_to_stop.is_set():
+        while not stop_requested.is_set():
             time.sleep(NOTICED_S)
         print(upstream.stop(), file=sys.stderr)
 

@@ -47,8 +47,8 @@ def document() -> dict[str, Any]:
         "permissions": {"root": os.geteuid() == 0, **_capabilities()},
         "control_groups": _lines("/proc/self/cgroup"),
         "drivers": {
-            one.name: {"version": one.version or None, "missing": one.why_not or None}
-            for one in driver.available_drivers()
+            found.name: {"version": found.version or None, "missing": found.why_not or None}
+            for found in driver.available_drivers()
         },
     }
 

@@ -12,7 +12,7 @@ from typing import Dict, List, Optional, Sequence, Tuple
 
 from velodrome.guest import client
 from velodrome.guest.interface import GRPCIO, GRPCLIB, Interface
-from velodrome.guest.plugins import Entry, Kind, NoSuchNameError, entries, healthy, one
+from velodrome.guest.plugins import Entry, Kind, NoSuchNameError, entries, healthy, named
 from velodrome.guest.recipe import Query, Recipe, Write, kind_of
 from velodrome.guest.stack import Server, Stack
 
@@ -24,7 +24,7 @@ INTERFACE = Kind("interface", Interface, "velodrome.guest.interfaces")
 def stacks(extra: Sequence[str] = ()) -> Dict[str, Stack]:
     """Return all stacks that could be loaded, by name, sorted. `extra` are paths of files."""
     files: Dict[str, Stack] = healthy(STACK, extra)
-    found = {each.name: each for stack in files.values() for each in stack.every()}
+    found = {variant.name: variant for stack in files.values() for variant in stack.every()}
     found.update(files)  # a file of a variant's name counts more
     return {name: found[name] for name in sorted(found)}
 
@@ -45,7 +45,7 @@ def stack(name: str, extra: Sequence[str] = ()) -> Stack:
     if name in every:
         return every[name]
     try:
-        found: Stack = one(STACK, name, extra)
+        found: Stack = named(STACK, name, extra)
     except NoSuchNameError as error:
         raise NoSuchNameError(error.kind, name, [*every], error.error) from None
     return found
@@ -53,19 +53,19 @@ def stack(name: str, extra: Sequence[str] = ()) -> Stack:
 
 def recipe(name: str, extra: Sequence[str] = ()) -> Recipe:
     """Return one recipe. Raises NoSuchNameError (a KeyError)."""
-    found: Recipe = one(RECIPE, name, extra)
+    found: Recipe = named(RECIPE, name, extra)
     return found
 
 
 def interface(name: str) -> Interface:
     """Return one interface. Raises NoSuchNameError (a KeyError)."""
-    found: Interface = one(INTERFACE, name, ())
+    found: Interface = named(INTERFACE, name, ())
     return found
 
 
 def servers() -> Dict[str, Server]:
     """Return every server that a stack starts, by its module."""
-    return {each.server.module: each.server for each in stacks().values() if each.server is not None}
+    return {entry.server.module: entry.server for entry in stacks().values() if entry.server is not None}
 
 
 def broken(extra: Sequence[str] = ()) -> List[Entry]:
@@ -83,7 +83,7 @@ def requires(of: Stack, served: Optional[Recipe] = None) -> Tuple[str, ...]:
     called = interface(of.interface)
     clients = client.needed(served, called.awaits) if served else ()
     return tuple(
-        sorted({*of.requires, *called.requires, *(line for one in clients for line in one.requires)})
+        sorted({*of.requires, *called.requires, *(line for entry in clients for line in entry.requires)})
     )
 
 

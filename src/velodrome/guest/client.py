@@ -3,7 +3,7 @@
     client = Client("pymysql", "mariadb", "…", connect, requires=("PyMySQL==1.2.4",), default=True)
 
 One file in `guest/clients/` is one client; its `driver` name in a study file is the file's. Those that await
-are for handlers that await. A handler that awaits may be given one that blocks, by name only: it then
+are for handlers that await. A handler that awaits may be given a client that blocks, by name only: it then
 blocks the loop, which is a fault worth measuring and never what is meant by default.
 
 As a program, `python -m velodrome.guest.client CLIENT SECONDS` makes a database ready and reads three rows. It runs in
@@ -32,7 +32,7 @@ ROWS = 4096
 """Rows of each table; a query reads, a write changes, at most so many."""
 
 CONNECTIONS = 100
-"""Connections a process keeps to a database at most; a request that finds all in use waits for one.
+"""Connections a process keeps to a database at most; a request that finds all in use waits for a connection.
 
 It is what a PostgreSQL of defaults takes from all its clients together, and far more than a database is fast with.
 """
@@ -42,7 +42,7 @@ TIMEOUT_S = 30
 
 
 class Connected(Protocol):
-    """A client with the address it was given. It opens connections when it is first asked, and keeps them."""
+    """A client with the address it was given. It opens connections at the first query, and keeps them."""
 
     def reader(self, rows: int, ms: float) -> Callable[[], Any]:
         """Return what reads so many rows, from another first key each time, and gives them; fewer: it failed.
@@ -69,7 +69,7 @@ class Client:
     awaits: bool = False
     requires: Tuple[str, ...] = ()
     default: bool = False
-    """Whether handlers that wait as it does are given this one when the study names none."""
+    """Whether handlers that wait as it does are given this client when the study names none."""
     pauses: bool = False
     """Whether the database has a statement that waits (`Query.ms`)."""
     prepare: Optional[Callable[[str], str]] = None
@@ -100,11 +100,11 @@ def databases() -> Tuple[str, ...]:
 def chosen(database: str, driver: str, awaits: bool) -> Client:
     """Return the client of a step for handlers that await, or that block. Raises ValueError, with a phrase."""
     every = clients()
-    fitting = {name: one for name, one in every.items() if one.database == database}
+    fitting = {name: client for name, client in every.items() if client.database == database}
     if not fitting:
         raise ValueError("no database is called %r; there are: %s" % (database, ", ".join(databases())))
     if not driver:
-        defaults = [one for one in fitting.values() if one.default and one.awaits == awaits]
+        defaults = [client for client in fitting.values() if client.default and client.awaits == awaits]
         if not defaults:
             kind = "awaits" if awaits else "blocks"
             raise ValueError("%s has no client that %s" % (database, kind))
@@ -167,7 +167,7 @@ def main(argv: List[str]) -> int:
 
 
 if __name__ == "__main__":
-    # Clients are of the class in the module's own name, not of the one in `__main__`.
+    # Clients are of the class in the module's own name, not of that in `__main__`.
     from velodrome.guest.client import main as run
 
     sys.exit(run(sys.argv[1:]))

@@ -76,7 +76,7 @@ def healthy(kind: Kind, extra: Sequence[str] = ()) -> Dict[str, Any]:
     return {entry.name: entry.thing for entry in entries(kind, extra) if not entry.error}
 
 
-def one(kind: Kind, name: str, extra: Sequence[str] = ()) -> Any:
+def named(kind: Kind, name: str, extra: Sequence[str] = ()) -> Any:
     """Return the plugin of that name. Raises NoSuchNameError (a KeyError)."""
     found = entries(kind, extra)
     for entry in found:

@@ -165,7 +165,7 @@ def companion(step: Step) -> str:
 def wait_ms(step: Step) -> float:
     """Return the milliseconds that a step waits at least: asleep, for a third party, between pieces."""
     if isinstance(step, Together):
-        return max((wait_ms(one) for one in step.steps), default=0.0)
+        return max((wait_ms(inner) for inner in step.steps), default=0.0)
     if isinstance(step, (Sleep, Query, Keep)):
         return step.ms
     if isinstance(step, Call):
@@ -187,11 +187,11 @@ def step_problems(step: Step) -> List[str]:
     if isinstance(step, Together):
         if not step.steps:
             found.append(" (together): it has no steps to do at once; give some, or leave it out")
-        for number, one in enumerate(step.steps):
-            if isinstance(one, AT_ONCE):
-                found += [".steps[%d]%s" % (number, problem) for problem in step_problems(one)]
+        for number, inner in enumerate(step.steps):
+            if isinstance(inner, AT_ONCE):
+                found += [".steps[%d]%s" % (number, problem) for problem in step_problems(inner)]
             else:
-                found.append(".steps[%d] (%s): its place is outside of together" % (number, kind_of(one)))
+                found.append(".steps[%d] (%s): its place is outside of together" % (number, kind_of(inner)))
     return found
 
 
@@ -200,7 +200,7 @@ def step_to_plain(step: Step) -> Dict[str, Any]:
     plain: Dict[str, Any] = {"do": kind_of(step)}
     for field in dataclasses.fields(step):
         value = getattr(step, field.name)
-        plain[field.name] = [step_to_plain(one) for one in value] if isinstance(value, tuple) else value
+        plain[field.name] = [step_to_plain(inner) for inner in value] if isinstance(value, tuple) else value
     return plain
 
 
@@ -274,9 +274,9 @@ class Recipe:
 
     @property
     def companions(self) -> Tuple[str, ...]:
-        """The real servers that have to run beside: databases, a gRPC peer; in the order they are first asked."""
-        asked = [companion(step) for step in self.every_step]
-        return tuple(dict.fromkeys(name for name in asked if name))
+        """The real servers that have to run beside: databases, a gRPC peer; in the order of their first use."""
+        services = [companion(step) for step in self.every_step]
+        return tuple(dict.fromkeys(name for name in services if name))
 
     @property
     def calls_upstream(self) -> bool:
@@ -300,7 +300,7 @@ class Recipe:
 
     @property
     def chats(self) -> bool:
-        """Whether it is asked message by message, over a WebSocket or by gRPC's stream in both directions."""
+        """Whether it is called message by message, over a WebSocket or by gRPC's stream in both directions."""
         return bool(self.steps) and isinstance(self.steps[-1], Chat)
 
     @property

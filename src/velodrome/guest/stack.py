@@ -1,7 +1,7 @@
 """A stack: a server under one concurrency model, described; nothing is started here.
 
 A stack is one file in `guest/stacks/` (or a third party's, see `guest/catalog.py`) with a module-level
-`stack = Stack(...)`. Its `command` turns a `Launch` (what is asked of it) into a `Process` (what to execute).
+`stack = Stack(...)`. Its `command` turns a `Launch` (how it shall run) into a `Process` (what to execute).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ KnobValue = Union[int, str]
 
 @dataclass(frozen=True)
 class Launch:
-    """What is asked of a stack: where to listen, what to serve, how its knobs stand."""
+    """How a stack shall run: where to listen, what to serve, how its knobs stand."""
 
     host: str
     port: int
@@ -28,7 +28,7 @@ class Launch:
     """Versions that are installed, by normalized name, where a user's own win over the stack's; else empty."""
 
     def older(self, package: str, *version: int) -> bool:
-        """Return whether a package is known to be of a version before this one."""
+        """Return whether a package is known to be of a version before `version`."""
         return before(self.packages, package, version)
 
     def number(self, knob: str) -> int:
@@ -41,7 +41,7 @@ class Launch:
 
 
 def before(packages: Mapping[str, str], package: str, version: Tuple[int, ...]) -> bool:
-    """Return whether a package is known to be of a version before this one; `packages` by normalized name."""
+    """Return whether a package is known to be of a version before `version`; `packages` by normalized name."""
     found = packages.get(package)
     return found is not None and _numbers(found) < version
 
@@ -136,7 +136,8 @@ class Server:
     """Whether it writes a line for each request unless it is set, and what that costs; empty: that is not known. It is
     off in a race, and so in what is pasted.
 
-    Measured: CPU of the server a request of `hello`, lines to a file, Python 3.11, medians of 5 starts in turns."""
+    Measured: CPU of the server a request of `hello`, lines to a file, Python 3.11, medians of 5 starts in turns.
+    """
     replace_worker: Optional[Callable[[int, int], Tuple[str, ...]]] = None
     """Returns the options that replace a worker after so many requests, or at so many bytes; None: it cannot."""
     configuration: Optional[Callable[[Tuple[str, ...]], Configuration]] = None
@@ -228,9 +229,9 @@ class Stack:
     """Whether it serves an app of its interface where nobody says which stack does."""
 
     variants: Tuple[Variant, ...] = ()
-    """Further stacks that this one is under other names."""
+    """Other names of this stack."""
     variant_of: str = ""
-    """The name of the stack that this one is with some knobs set."""
+    """The name of the stack of which this is a variant, with some knobs set."""
 
     def every(self) -> Tuple[Stack, ...]:
         """Return this stack and its variants; these do not have the knobs that are set for good."""
@@ -263,7 +264,7 @@ class Stack:
         )
 
     def settings(self, chosen: Mapping[str, KnobValue]) -> Dict[str, KnobValue]:
-        """Return all knobs with `chosen` over the defaults. Raises KeyError for one it does not have."""
+        """Return all knobs with `chosen` over the defaults. Raises KeyError for a knob it does not have."""
         for knob in chosen:
             if knob not in self.knobs:
                 raise KeyError(knob)

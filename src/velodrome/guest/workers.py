@@ -88,7 +88,7 @@ def with_workers(count: int, work: Callable[[], None]) -> None:
     if count == 1:
         work()
         return
-    # Held back until there is a handler and all workers are there to be told; no signal is lost between.
+    # Held back until there is a handler and all workers are there to get it; no signal is lost between.
     signal.pthread_sigmask(signal.SIG_BLOCK, STOPS)
     workers = [_fork(work) for _ in range(count)]
     stopping: List[int] = []
@@ -104,7 +104,7 @@ def with_workers(count: int, work: Callable[[], None]) -> None:
     while workers:
         pid, status = os.wait()
         workers.remove(pid)
-        # One told to stop before it was ready to be told dies of the signal, as it should.
+        # A worker that gets the signal to stop before it has a handler dies of the signal, as it should.
         failed = failed or status not in (0, signal.SIGTERM)
         if not stopping:
             sys.stderr.write("worker %d ended (wait status %d); ending the others\n" % (pid, status))

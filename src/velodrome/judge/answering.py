@@ -10,7 +10,7 @@ from operator import itemgetter
 from velodrome.guest.stack import Stack, one_per_worker
 from velodrome.judge import deploying_app, workers
 from velodrome.judge.deploying import noted
-from velodrome.judge.field import Runner, cpu_cost, memory_use, ranking_load, runners, score
+from velodrome.judge.field import Runner, cpu_cost, memory_use, runners, score
 from velodrome.judge.own_share import is_known, matters_not, where_it_goes
 from velodrome.judge.own_share import sentence as share_sentence
 from velodrome.judge.search.holding import bounding
@@ -76,7 +76,9 @@ def cannot_exceed(
     «gunicorn · sync ×2 cannot exceed 10/s, because 2 ÷ 0.2 s = 10/s»
     """
     groups: dict[str, list[Runner]] = {}
-    for runner in sorted(runners, key=lambda one: ceilings[one.label].rps if one.label in ceilings else 0.0):
+    for runner in sorted(
+        runners, key=lambda runner: ceilings[runner.label].rps if runner.label in ceilings else 0.0
+    ):
         found = ceilings.get(runner.label)
         if found and found.bound == "slots" and found.rps < REACHED * fastest_rps:
             groups.setdefault(found.arithmetic, []).append(runner)
@@ -114,7 +116,7 @@ class Case:
 
     question: Question
     load: Load
-    """The one that ranks."""
+    """The load that ranks."""
     field: tuple[Runner, ...]
     ranking: Ranking | None
     rates: Mapping[str, Interval]
@@ -139,8 +141,8 @@ class Case:
         return listed([self.runner(label).called for label in labels])
 
 
-def why(case: Case, outcome: Outcome, first: Sequence[str], said: str) -> list[str]:
-    """Return the explanations as whole sentences, most telling first; without what the answer `said`."""
+def why(case: Case, outcome: Outcome, first: Sequence[str], answer: str) -> list[str]:
+    """Return the explanations as whole sentences, most telling first; without those that `answer` contains."""
     ranked = [case.runner(label) for label in case.ranking.order] if case.ranking else []
     measured = {
         label: case.rates[label]
@@ -159,7 +161,7 @@ def why(case: Case, outcome: Outcome, first: Sequence[str], said: str) -> list[s
         *_set_aside_best(case, fastest),
         *_failed(case),
     ]
-    return [sentence(one) for one in found if one not in said]
+    return [sentence(reason) for reason in found if reason not in answer]
 
 
 def nothing_valid(case: Case) -> str:
@@ -367,7 +369,7 @@ def answer(
     field = runners(question, results, stacks, noise)
     if not field:
         return None
-    load = ranking_load(question)
+    load = question.ranking_load
     by_label = _checks(question, field, checks, worker_counts)
     out = workers.disqualified(by_label)
     ranking = rank(
@@ -385,24 +387,28 @@ def answer(
         replace(row, notes=(by_label[row.contestant].sentence, *row.notes)) if row.contestant in out else row
         for row in standings(question, field, ranking)
     ]
-    said = _sentence(case, outcome, first)
+    conclusion = _sentence(case, outcome, first)
     measured = next((measurement for runner in field for measurement in runner.measured), None)
     scope = _scope(question, measured)
     check = by_label.get(best.label) if best else None
-    shown = [one for one in by_label.values() if one is check or one.survived is False]
-    beside = [sentence(one) for one in _with_more_workers(case, best, worker_counts)]
+    shown = [
+        shown_check
+        for shown_check in by_label.values()
+        if shown_check is check or shown_check.survived is False
+    ]
+    beside = [sentence(text) for text in _with_more_workers(case, best, worker_counts)]
     return Answer(
         question=question.name,
         about=question.about,
         outcome=outcome,
         best=first,
-        sentence=f"{said} This is {scope}." if scope else said,
-        why=(*beside, *why(case, outcome, first, said)),
+        sentence=f"{conclusion} This is {scope}." if scope else conclusion,
+        why=(*beside, *why(case, outcome, first, conclusion)),
         deploy=_deployed(case, best, rows) if best and outcome is not Outcome.CANNOT_TELL else "",
         standings=tuple(rows),
         to_settle=_to_settle(case, ranking, first, outcome, results) if ranking and first else "",
         limit=_limit(case, best) if best else "",
-        checks=tuple(sorted(shown, key=lambda one: one is not check)),
+        checks=tuple(sorted(shown, key=lambda shown_check: shown_check is not check)),
         cpus=measured.for_cpus if measured else None,
         own_share=share,
     )
@@ -430,7 +436,7 @@ def _checks(
 
 
 def _with_more_workers(case: Case, best: Runner | None, counts: Sequence[int]) -> list[str]:
-    """Return who is out by its check, and what the check of the recommended one came to."""
+    """Return who is out by its check, and the result of the check of the recommended contestant."""
     found = [
         f"{case.runner(label).called} is not recommended: {case.checks[label].sentence}"
         for label in (runner.label for runner in case.field)
@@ -473,13 +479,14 @@ def pasted_of(rows: Sequence[Standing], best: Sequence[str]) -> str:
 def with_paste(verdict: Verdict) -> Verdict:
     """Return a verdict that gives what to paste although nothing is settled, for those who ask for it all the same."""
     answers = [
-        replace(one, deploy=one.deploy or pasted_of(one.standings, one.best)) for one in verdict.answers
+        replace(judged, deploy=judged.deploy or pasted_of(judged.standings, judged.best))
+        for judged in verdict.answers
     ]
     return replace(verdict, answers=tuple(answers))
 
 
 def _limit(case: Case, best: Runner) -> str:
-    """Return what limited the recommended one, from its block of median throughput; nothing for an open loop."""
+    """Return what limited the recommended contestant, from its block of median throughput; nothing for an open loop."""
     measured = sorted(best.counted_under(case.load), key=lambda measurement: measurement.load.throughput_rps)
     if not measured:
         return ""
@@ -499,8 +506,8 @@ def _limit(case: Case, best: Runner) -> str:
 def _too_slow_alone(case: Case) -> str:
     """Return the rate that the only ranked contestant does not keep up with, as `500/s`; empty: it keeps up.
 
-    Of several the fastest is recommended; one alone, which is beaten by the load itself, is not. A rate that was found
-    by a look at all contestants is no demand of the user's: it may be what only those carry that are out since.
+    Of several the fastest is recommended; a lone contestant that does not keep up with the load is not. A rate that was
+    found by a look at all contestants is no demand of the user's: it may be what only those carry that are out since.
     """
     if case.ranking is None or len(case.ranking.order) != 1:
         return ""
@@ -518,7 +525,7 @@ def _recommended(case: Case) -> tuple[str, ...]:
     """Return those tied for first: who may be recommended first, of these the least CPU a request, then memory.
 
     Where CPU per request does not differ clearly, memory decides, and where that does not either, the estimate of CPU.
-    Where several reach all that the load allows, these are the answer; one that does not, and is only
+    Where several reach all that the load allows, these are the answer; a contestant that does not, and is only
     too noisy to be separated from them, is not recommended beside them.
     """
     assert case.ranking
@@ -600,18 +607,18 @@ def _sentence(case: Case, outcome: Outcome, first: Sequence[str]) -> str:
         return f"{opening}cannot tell, because {nothing_valid(case)}."
     names = [case.runner(label).called for label in first]
     if outcome is Outcome.WINNER:
-        said = _winner(case, first[0])
+        text = _winner(case, first[0])
     elif outcome is Outcome.TIE:
-        said = f"{listed(names, 'or')}"
+        text = f"{listed(names, 'or')}"
     elif why_not := _unfit(case, first[0]):
-        said = f"no recommendation, because {why_not}"
-        said += f"; cannot tell it from {listed(names[1:], 'or')}" if names[1:] else ", and it leads"
+        text = f"no recommendation, because {why_not}"
+        text += f"; cannot tell it from {listed(names[1:], 'or')}" if names[1:] else ", and it leads"
     elif outcome is Outcome.DOES_NOT_MATTER and case.share is not None:
-        said = f"{listed(names, 'or')}: it does not matter which. {_share_sentence(case, case.share)}"
+        text = f"{listed(names, 'or')}: it does not matter which. {_share_sentence(case, case.share)}"
     else:
-        said = f"cannot tell {names[0]} from {listed(names[1:], 'or')}{_gap(case, case.ranking, first)}"
+        text = f"cannot tell {names[0]} from {listed(names[1:], 'or')}{_gap(case, case.ranking, first)}"
     fastest = max((case.rates[label].mid for label in first if label in case.rates), default=0.0)
-    return f"{opening}{said}{_slower(case, first, fastest)}."
+    return f"{opening}{text}{_slower(case, first, fastest)}."
 
 
 def _slower(case: Case, first: Sequence[str], fastest: float) -> str:
@@ -627,7 +634,7 @@ def _slower(case: Case, first: Sequence[str], fastest: float) -> str:
 def _winner(case: Case, label: str) -> str:
     assert case.ranking
     called = case.runner(label).called
-    # Who spoilt blocks by itself and yet looks as good is no rival: why it is not first is said beside.
+    # Who spoilt blocks by itself and yet looks as good is no rival: a note beside says why it is not first.
     others = [other for other in case.ranking.order if other != label and other not in case.ranking.spoilt]
     pair = case.ranking.over(others[0], label) if others else None
     if pair is None:
@@ -635,12 +642,12 @@ def _winner(case: Case, label: str) -> str:
         only = "that did not spoil blocks by itself" if case.ranking.spoilt and not others else only
         return f"{called}, {_figure(case, label)}, the only one {only}"
     least = "at least " if case.ranking.side(label) is Side.AT_LEAST else ""
-    said = f"{called}, {least}{lead(inverse(pair.ratio), case.runner(others[0]).called)}"
-    return said if isinstance(case.load.pace, Closed) else f"{said}, in answers over mean latency"
+    text = f"{called}, {least}{lead(inverse(pair.ratio), case.runner(others[0]).called)}"
+    return text if isinstance(case.load.pace, Closed) else f"{text}, in answers over mean latency"
 
 
 def _gap(case: Case, ranking: Ranking, first: Sequence[str]) -> str:
-    """Return the widest difference that could hide between the recommended one and those tied with it."""
+    """Return the widest difference that could hide between the recommended contestant and those tied with it."""
     gaps = []
     for label in first[1:]:
         pair = ranking.comparison.pair(first[0], label)

@@ -60,12 +60,14 @@ class Compared:
     """Of all blocks together."""
     after: float
     bundle: int = 1
-    """So many blocks make one value of it."""
+    """So many blocks make a value of it."""
 
 
 def looked_at(question: Question, load: Load) -> tuple[str, ...]:
-    """Return the metrics that a load shows: latency in open loops, where there is one."""
-    of_latency = isinstance(load.pace, Open) or not any(isinstance(one.pace, Open) for one in question.loads)
+    """Return the metrics that a load shows: latency in open loops, where there is an open loop."""
+    of_latency = isinstance(load.pace, Open) or not any(
+        isinstance(other.pace, Open) for other in question.loads
+    )
     return tuple(name for name in DIFF_METRICS if of_latency or name not in LATENCIES)
 
 
@@ -91,7 +93,7 @@ def compared(metric: str, before: Cell, after: Cell, load: Load, paired: bool) -
 
 
 def _drift(metric: str, series: Sequence[Series]) -> float:
-    busy = max(one.noise for one in series) < _BUSY
+    busy = max(side.noise for side in series) < _BUSY
     return DRIFT_OF_SPEED if metric in OF_SPEED and busy else 1.0
 
 
@@ -121,13 +123,13 @@ def _latency(percentile: float, cells: tuple[Cell, Cell], load: Load, paired: bo
             return Missing(
                 f"{cell.runner.called} fell behind {load.label}: its latency depends on how long it ran"
             )
-        sides.append({one.trial.block: _histogram(one, load) for one in valid})
+        sides.append({measurement.trial.block: _histogram(measurement, load) for measurement in valid})
     if paired:
         shared = sides[0].keys() & sides[1].keys()
         sides = [{block: side[block] for block in sorted(shared)} for side in sides]
     size = max(histograms.bundle_size(side.values(), percentile) for side in sides)
     if not size:
-        least = min(sum(one.total for one in side.values()) for side in sides)
+        least = min(sum(histogram.total for histogram in side.values()) for side in sides)
         wanted = grouped(needed(percentile))
         return Missing(f"it needs {wanted} requests, and there were {grouped(least)}: load longer")
     series = [_bundled(side, size, percentile, cells[0]) for side in sides]
@@ -166,9 +168,9 @@ def _answered(measured: Sequence[Measurement]) -> float:
 #
 # Failures come together (one pause makes a hundred time-outs), so a share of a count is less sure than the count alone
 # says: its variance is inflated by what the blocks show beyond it (overdispersion; McCullagh and Nelder, «Generalized
-# Linear Models», 1989, section 4.5), moderated by a presumed one, and never deflated. The interval of the difference is
-# made of Wilson's intervals of both sides (R. G. Newcombe, «Interval Estimation for the Difference between Independent
-# Proportions», Statistics in Medicine 17, 1998, method 10), with counts divided by that inflation.
+# Linear Models», 1989, section 4.5), moderated by a presumed factor, and never deflated. The interval of the difference
+# is made of Wilson's intervals of both sides (R. G. Newcombe, «Interval Estimation for the Difference between
+# Independent Proportions», Statistics in Medicine 17, 1998, method 10), with counts divided by that inflation.
 
 PRESUMED = 2.0
 """Of failures that nothing but chance spreads over blocks it is 1; theirs come in bursts."""
@@ -179,12 +181,12 @@ class Failing:
     """Failures of both sides."""
 
     before: Sequence[tuple[int, int]]
-    """(failed, asked) of each block."""
+    """(failed requests, all requests) of each block."""
     after: Sequence[tuple[int, int]]
 
     @property
     def shares(self) -> tuple[float, float]:
-        """Failed of all asked, before and after."""
+        """Share of requests that failed, before and after."""
         return _share(self.before), _share(self.after)
 
     @property
@@ -228,9 +230,9 @@ class Failing:
 
     def chance(self, share: float = 0.0) -> float:
         """Return how often shares differ so much by chance alone, if they truly differ by `share`."""
-        asked = [sum(count for _, count in side) for side in (self.before, self.after)]
-        pooled = sum(failed for failed, _ in (*self.before, *self.after)) / sum(asked)
-        variance = self.inflation * pooled * (1 - pooled) * (1 / asked[0] + 1 / asked[1])
+        requests = [sum(count for _, count in side) for side in (self.before, self.after)]
+        pooled = sum(failed for failed, _ in (*self.before, *self.after)) / sum(requests)
+        variance = self.inflation * pooled * (1 - pooled) * (1 / requests[0] + 1 / requests[1])
         if not variance:
             return 1.0
         df = NOISE_DF + len(self.before) + len(self.after) - 2
@@ -238,9 +240,9 @@ class Failing:
         return beyond_t((after - before - share) / math.sqrt(variance), df)
 
     def _wilson(self, side: Sequence[tuple[int, int]]) -> tuple[float, float, float]:
-        asked = max(round(sum(count for _, count in side) / self.inflation), 1)
-        failed = min(round(sum(count for count, _ in side) / self.inflation), asked)
-        low, high = wilson(failed, asked)
+        requests = max(round(sum(count for _, count in side) / self.inflation), 1)
+        failed = min(round(sum(count for count, _ in side) / self.inflation), requests)
+        low, high = wilson(failed, requests)
         return low, _share(side), high
 
 
@@ -251,15 +253,19 @@ def failing(before: Cell, after: Cell, load: Load) -> Failing | Missing:
         seen = cell.seen(load)
         if isinstance(seen, Missing):
             return seen
-        counts = [(max(failures(one, load), 0), one.load.requests) for one in seen if one.load.requests]
+        counts = [
+            (max(failures(measurement, load), 0), measurement.load.requests)
+            for measurement in seen
+            if measurement.load.requests
+        ]
         if not counts:
             return Missing(f"no request was sent to {cell.runner.called} under {load.label}")
-        sides.append([(min(failed, asked), asked) for failed, asked in counts])
+        sides.append([(min(failed, requests), requests) for failed, requests in counts])
     return Failing(sides[0], sides[1])
 
 
 def _share(side: Sequence[tuple[int, int]]) -> float:
-    return sum(failed for failed, _ in side) / sum(asked for _, asked in side)
+    return sum(failed for failed, _ in side) / sum(requests for _, requests in side)
 
 
 def _pearson(side: Sequence[tuple[int, int]]) -> float:
@@ -267,7 +273,9 @@ def _pearson(side: Sequence[tuple[int, int]]) -> float:
     share = _share(side)
     if not 0 < share < 1:
         return 0.0
-    return sum((failed - asked * share) ** 2 / (asked * share * (1 - share)) for failed, asked in side)
+    return sum(
+        (failed - requests * share) ** 2 / (requests * share * (1 - share)) for failed, requests in side
+    )
 
 
 # --- What stands before and what after: two stored runs of the same cells, or two questions of one interleaved run.
@@ -275,7 +283,7 @@ def _pearson(side: Sequence[tuple[int, int]]) -> float:
 #     runs(before, after, stacks)        # cells of the same names
 #     revisions(run, stacks)             # questions `before` and `after`, block by block
 #
-# Both give the pairs of cells to compare, and what else must be said of them.
+# Both give the pairs of cells to compare, and what the report must add about them.
 
 BEFORE, AFTER = "before", "after"
 """Names of the questions of a run that races two revisions of an app."""
@@ -325,7 +333,7 @@ def runs(
     ours, theirs = _cells(before, stacks), _cells(after, stacks)
     shared = [cell for cell in ours if cell in theirs]
     if not shared:
-        raise NotTwoSidesError(names, ["/".join(one) for one in ours], ["/".join(one) for one in theirs])
+        raise NotTwoSidesError(names, ["/".join(key) for key in ours], ["/".join(key) for key in theirs])
     for name in shared:
         _refuse_other_arrivals(ours[name].question, theirs[name].question, names)
     pairings = [
@@ -339,7 +347,7 @@ def runs(
         paired=False,
         pairings=tuple(pairings),
         set_aside=(*_aside("before", before, stacks), *_aside("after", after, stacks)),
-        notes=(*_only_one(ours, theirs), *_changed(pairings), *_other_load(ours, theirs, shared)),
+        notes=(*_only_in_one(ours, theirs), *_changed(pairings), *_other_load(ours, theirs, shared)),
         environment=_environment(before),
         block_s=_block_s((before, after), pairings),
     )
@@ -361,7 +369,7 @@ def revisions(run: Results, stacks: Mapping[str, Stack]) -> Sides:
         for name in (BEFORE, AFTER)
     ]
     pairings = [
-        Pairing(_asked(questions[BEFORE]), fields[0][label], fields[1][label], load)
+        Pairing(_workload(questions[BEFORE]), fields[0][label], fields[1][label], load)
         for label in fields[0]
         if label in fields[1]
         for load in questions[BEFORE].loads
@@ -415,8 +423,10 @@ def _loads(before: Cell, after: Cell) -> Iterator[Load]:
 
 
 def _broken(cell: Cell, load: Load) -> str:
-    failed: Sequence[Failed] = [one for one in cell.runner.failed if one.trial.load.label == load.label]
-    if cell.runner.under(load) or not failed or any(one.failure not in BROKEN for one in failed):
+    failed: Sequence[Failed] = [
+        result for result in cell.runner.failed if result.trial.load.label == load.label
+    ]
+    if cell.runner.under(load) or not failed or any(result.failure not in BROKEN for result in failed):
         return ""
     return failed[0].reason
 
@@ -425,8 +435,8 @@ def _revision(question: Question) -> str:
     return question.app.revision if question.app else ""
 
 
-def _asked(question: Question) -> str:
-    """Return what both questions ask, whatever their revision."""
+def _workload(question: Question) -> str:
+    """Return the workload of both questions, whatever their revision."""
     return question.app.path if question.app else question.recipe.name
 
 
@@ -443,7 +453,7 @@ def _aside(side: str, run: Results, stacks: Mapping[str, Stack]) -> Iterator[str
     return (f"{side}: {reason}" for reason in set_aside(run.trials, stacks))
 
 
-def _only_one(ours: Iterable[tuple[str, str]], theirs: Iterable[tuple[str, str]]) -> Iterator[str]:
+def _only_in_one(ours: Iterable[tuple[str, str]], theirs: Iterable[tuple[str, str]]) -> Iterator[str]:
     for side, some, others in (("before", ours, theirs), ("after", theirs, ours)):
         lone = ["/".join(cell) for cell in some if cell not in set(others)]
         if lone:
@@ -457,7 +467,7 @@ def _other_load(
 ) -> Iterator[str]:
     for question in dict.fromkeys(name for name, _ in shared):
         cells = [side[cell] for side in (ours, theirs) for cell in shared if cell[0] == question]
-        loads = [{load.label: load for load in one.question.loads} for one in (cells[0], cells[-1])]
+        loads = [{load.label: load for load in cell.question.loads} for cell in (cells[0], cells[-1])]
         lone = sorted(loads[0].keys() ^ loads[1].keys())
         if lone:
             yield sentence(f"{question}: under one side's loads only, so not compared: {listed(lone)}")
@@ -502,5 +512,5 @@ def _block_s(found: Sequence[Results], pairings: Sequence[Pairing]) -> float:
     both = [cell for pairing in pairings for cell in (pairing.before, pairing.after)]
     cells = {(cell.question.name, cell.runner.label) for cell in both}
     times = 1 if len(found) == 1 else 2
-    each = [trial for run in found for trial in run.trials]
-    return times * sum(block_s(each, [label], question) for question, label in cells)
+    trials = [trial for run in found for trial in run.trials]
+    return times * sum(block_s(trials, [label], question) for question, label in cells)

@@ -1,8 +1,8 @@
-"""Was it the generator or the server? The one place where that is decided and said.
+"""Was it the generator or the server? The only place that decides and words it.
 
 In the order of the rules: a load without right answers tells nothing, and little where they ceased to come; figures
 of a generator at its limit are its own, and where the server is at its limit too, those of the pair; an open loop
-that got what it asked for had no limit. Else somebody is at theirs. Connections limit by Little's law («A Proof for
+that reached its rate had no limit. Else somebody is at theirs. Connections limit by Little's law («A Proof for
 the Queuing Formula: L = λW», Operations Research 9, 1961): with L requests at once that take W each there are L ÷ W a
 second. That is *why* there are so many in every closed loop; it is the *limit* where W is no longer than an answer
 takes when nobody is before it, so that requests wait for each other nowhere. What is longer waits in a queue, and
@@ -56,7 +56,7 @@ def because_of_server(server: ServerUse | None) -> str:
     if busiest + queued >= BUSY:
         waited = ""
         if queued >= WAITED:
-            waited = f" and waited {quantity.percent(queued)} of the time for one that others had"
+            waited = f" and waited {quantity.percent(queued)} of the time for a CPU that others had"
         return f": its busiest thread had {quantity.percent(busiest)} of a CPU{waited}"
     if _uses_all(server):
         return f": its threads used all of its {server.cpus} CPUs"
@@ -74,16 +74,17 @@ def _uses_all(server: ServerUse) -> bool:
     return server.cpu_s >= BUSY * server.span_s * server.cpus
 
 
-# --- Whether a target fell silent: from a moment on it gave no right answer any more, though it was asked to the end.
+# --- Whether a target fell silent: from a moment on it gave no right answer any more, though requests came to the end.
 #
-# Sums over the span hide that. A closed loop asks a target that refuses it once a second for each connection, so one
-# that is gone for half of the span costs a few failures beside millions of answers; one that hangs costs none at all
-# until they time out. The seconds of the document (`series`) show both.
+# Sums over the span hide that. A closed loop sends to a target that refuses it one request a second on each connection,
+# so a target that is gone for half of the span costs a few failures beside millions of answers; if it hangs, it costs
+# none at all until they time out. The seconds of the document (`series`) show both.
 
 LEAST_S, LEAST_SHARE = 1.0, 0.05
 """A silence is at least so long, and so much of the span: any span may end in a short stall."""
 LIKELY = 10.0
-"""Right answers that should have come in it at the rate before. At one in two seconds two silent ones say nothing."""
+"""Right answers that should have come in it at the rate before. At one in two seconds, two silent seconds prove
+nothing."""
 SLOW = 2.0
 """It is also so many times a median latency: where all connections keep step, answers come in waves."""
 
@@ -91,7 +92,7 @@ SLOW = 2.0
 def silent_after(document: Mapping[str, Any]) -> float | None:
     """Return the second of the span from which on no right answer came, to the whole second; None: they came.
 
-    A load without any right answer is not meant, nor one that asked for nothing at its end.
+    A load without any right answer is not meant, nor a load that sent nothing at its end.
     """
     series: Sequence[Mapping[str, Any]] = document.get("series") or ()
     answering = [second for second in series if second["ok"]]
@@ -100,7 +101,7 @@ def silent_after(document: Mapping[str, Any]) -> float | None:
     since = answering[-1]["at_s"] + 1.0
     silent = [second for second in series if second["at_s"] >= since]
     length = document["duration_s"] - since
-    if length < max(LEAST_S, LEAST_SHARE * document["duration_s"]) or not _asked(silent):
+    if length < max(LEAST_S, LEAST_SHARE * document["duration_s"]) or not _any_sent(silent):
         return None
     missed = sum(second["ok"] for second in answering) / since * length
     median_s = max((second["p50_ms"] or 0.0 for second in answering), default=0.0) / 1000
@@ -108,18 +109,18 @@ def silent_after(document: Mapping[str, Any]) -> float | None:
 
 
 def silence_sentence(after_s: float) -> str:
-    """Return what a silence is, as the beginning of a sentence or a part of one: without its end."""
+    """Return what a silence is, as the beginning or a part of a sentence: without its end."""
     return f"the target gave no correct response after {quantity.span(after_s)}"
 
 
-def _asked(silent: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether requests were tried: some ended, or some were under way or waited all the time."""
+def _any_sent(silent: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether requests were tried: some ended, or some were in flight or waited all the time."""
     return any(second["requests"] for second in silent) or (
         bool(silent) and all(second["in_flight"] + second["waiting"] for second in silent)
     )
 
 
-# --- Was it the generator or the server? The one place where that is decided and said.
+# --- Was it the generator or the server? The only place that decides and words it.
 
 KEPT_UP = 0.98
 """An open loop that got so much of its rate got it: the ends of the span cost a little."""
@@ -157,7 +158,7 @@ def evidence(
         requests=document["requests"],
         ok=document["ok"],
         answered_rps=document["throughput_rps"],
-        asked_rps=load["rate"],
+        due_rps=load["rate"],
         at_once=at_once,
         mean_ms=document["latency_ms"]["sent"]["mean"],
         fastest_ms=document["fastest_ms"],
@@ -227,7 +228,7 @@ def _generator(seen: Evidence) -> Found | None:
     queued = seen.queued_share or 0.0
     fault = generator_fault(seen.cpu_share, queued_share=queued, lagged=seen.lagged, debug=seen.debug)
     ours = "These figures are its own, not the server's"
-    said = {
+    causes = {
         GeneratorFault.DEBUG: f"it was built without optimisation. {ours}: install a release build.",
         GeneratorFault.SATURATED: (
             f"it used {quantity.percent(seen.cpu_share)} of {_cores(seen)}. {ours}: {_relief(seen)}."
@@ -241,7 +242,7 @@ def _generator(seen: Evidence) -> Found | None:
             f"leave it a CPU of its own, {_thread(seen)}or lower the rate."
         ),
     }
-    return None if fault is None else (Limit.GENERATOR, f"The generator was the limit: {said[fault]}")
+    return None if fault is None else (Limit.GENERATOR, f"The generator was the limit: {causes[fault]}")
 
 
 def _thread(seen: Evidence) -> str:
@@ -249,20 +250,20 @@ def _thread(seen: Evidence) -> str:
 
 
 def _open(seen: Evidence) -> Found:
-    asked, answered = seen.asked_rps, quantity.rate(seen.answered_rps)
+    due_rps, answered = seen.due_rps, quantity.rate(seen.answered_rps)
     if seen.capped and not _queues_in_the_server(seen):
         needed = ""
-        if asked is not None and seen.mean_ms is not None:
-            count = quantity.grouped(asked * seen.mean_ms / 1000)
+        if due_rps is not None and seen.mean_ms is not None:
+            count = quantity.grouped(due_rps * seen.mean_ms / 1000)
             needed = (
-                f": {quantity.rate(asked)} × {quantity.milliseconds(seen.mean_ms)} ms from sent to done "
+                f": {quantity.rate(due_rps)} × {quantity.milliseconds(seen.mean_ms)} ms from sent to done "
                 f"are {count} at once (Little's law)"
             )
         return Limit.CONNECTIONS, (
             f"The connections were the limit: all {quantity.grouped(seen.at_once)} were in use{needed}. Raise -c; if "
             "the latency rises with them, it is the server."
         )
-    if asked is None or seen.answered_rps >= KEPT_UP * asked:
+    if due_rps is None or seen.answered_rps >= KEPT_UP * due_rps:
         return (
             Limit.SCHEDULE,
             "Nothing was at its limit: the schedule had no higher rate, and the server kept up.",
@@ -271,7 +272,8 @@ def _open(seen: Evidence) -> Found:
         return stuck
     why = because_of_server(seen.server)
     return Limit.SERVER, (
-        f"The server was the limit: the rate was {quantity.rate(asked)}, and it gave {answered} correct responses{why}."
+        f"The server was the limit: the rate was {quantity.rate(due_rps)}, "
+        f"and it gave {answered} correct responses{why}."
     )
 
 
@@ -380,14 +382,14 @@ def _facts(seen: Evidence) -> str:
         parts.append(
             f"bytes unsent in {quantity.percent(seen.looks_unsent / seen.looks)} of looks at its sockets"
         )
-    said = f"Generator: {', '.join(parts)}."
+    text = f"Generator: {', '.join(parts)}."
     if (server := seen.server) is not None:
-        said += (
+        text += (
             f" Server: {quantity.number(server.cpu_s / server.span_s, 2)} of {server.cpus} CPUs, its busiest thread "
             f"{quantity.percent(server.busiest_cpu_s / server.span_s)} of one, which it waited for "
             f"{quantity.percent(server.busiest_queued_s / server.span_s)} of the time."
         )
-    return said
+    return text
 
 
 def _cores(seen: Evidence) -> str:

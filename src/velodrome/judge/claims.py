@@ -65,7 +65,7 @@ def contradictions(claim: Claim) -> tuple[str, ...]:
 
 
 def beyond_littles_law(arithmetic: Arithmetic) -> str:
-    """Return why a published rate is impossible for what it is said to have run on, or nothing.
+    """Return why a published rate is impossible for what it is claimed to have run on, or nothing.
 
     What holds a slot for W seconds and has n of them cannot do more than n ÷ W (Little 1961, docs/method.md).
     """
@@ -285,22 +285,22 @@ def _limit(series: Series | Measured, other: Series | Measured) -> Limit | Missi
 # --- Judges one check: whether the whole interval lies within its bounds, wholly outside, or neither.
 
 
-def check(one: Check, evidence: Evidence, needs_cpus: int) -> Checked:
+def judge_check(check: Check, evidence: Evidence, needs_cpus: int) -> Checked:
     """Return a check with what was measured and what that says."""
-    if one.figure.experiment:
-        return _by_facts(one, evidence)
-    found = measure(one, evidence)
+    if check.figure.experiment:
+        return _by_facts(check, evidence)
+    found = measure(check, evidence)
     if isinstance(found, Missing):
-        return Checked(one, Judgement.CANNOT_TELL, None, reason=found.reason)
+        return Checked(check, Judgement.CANNOT_TELL, None, reason=found.reason)
     crowded = _crowded(found, needs_cpus)
     if crowded:
-        return Checked(one, Judgement.CANNOT_TELL, found.interval, reason=crowded, limit=_side(found))
-    return _bounded(one, found, evidence)
+        return Checked(check, Judgement.CANNOT_TELL, found.interval, reason=crowded, limit=_side(found))
+    return _bounded(check, found, evidence)
 
 
-def unit(one: Check) -> Unit:
+def unit(check: Check) -> Unit:
     """Return the unit a check's number is in."""
-    return Unit.RATIO if one.over else unit_of(one.figure.metric)
+    return Unit.RATIO if check.over else unit_of(check.figure.metric)
 
 
 def _crowded(found: Measured, needs_cpus: int) -> str:
@@ -319,20 +319,20 @@ def _crowded(found: Measured, needs_cpus: int) -> str:
     return ""
 
 
-def _bounded(one: Check, found: Measured, evidence: Evidence) -> Checked:
+def _bounded(check: Check, found: Measured, evidence: Evidence) -> Checked:
     interval = found.interval
-    low = one.at_least if one.at_least is not None else -math.inf
-    high = one.at_most if one.at_most is not None else math.inf
+    low = check.at_least if check.at_least is not None else -math.inf
+    high = check.at_most if check.at_most is not None else math.inf
     inside = low <= interval.low and interval.high <= high
     outside = interval.high < low or interval.low > high
     judgement = Judgement.HOLDS if inside else Judgement.FAILS if outside else Judgement.CANNOT_TELL
-    reason = "" if judgement is not Judgement.CANNOT_TELL else _to_settle(one, found, evidence)
+    reason = "" if judgement is not Judgement.CANNOT_TELL else _to_settle(check, found, evidence)
     if found.limit and _open_end(judgement, found.limit, low, high, interval):
         judgement = Judgement.CANNOT_TELL
         reason = f"what was tried ends there: the number is {found.limit.side} this; {found.limit.cure}"
     if judgement is Judgement.FAILS:
-        reason = f"all of {in_unit(interval, unit(one))} lies {_beyond(one, interval)}"
-    return Checked(one, judgement, interval, reason=reason, limit=_side(found))
+        reason = f"all of {in_unit(interval, unit(check))} lies {_beyond(check, interval)}"
+    return Checked(check, judgement, interval, reason=reason, limit=_side(found))
 
 
 def _side(found: Measured) -> str:
@@ -348,19 +348,21 @@ def _open_end(judgement: Judgement, limit: Limit, low: float, high: float, inter
     return not (interval.high <= high and low == -math.inf) and not interval.high < low
 
 
-def _beyond(one: Check, interval: Interval) -> str:
+def _beyond(check: Check, interval: Interval) -> str:
     """Return `below 1.5×` or `above 0.2×`."""
-    if one.at_least is not None and interval.high < one.at_least:
-        return f"below {in_unit(one.at_least, unit(one))}"
-    return f"above {in_unit(one.at_most, unit(one))}"
+    if check.at_least is not None and interval.high < check.at_least:
+        return f"below {in_unit(check.at_least, unit(check))}"
+    return f"above {in_unit(check.at_most, unit(check))}"
 
 
-def _to_settle(one: Check, found: Measured, evidence: Evidence) -> str:
+def _to_settle(check: Check, found: Measured, evidence: Evidence) -> str:
     """Return which bound lies within the interval, and how many more blocks would tell."""
-    bounds = [bound for bound in (one.at_least, one.at_most) if bound is not None]
+    bounds = [bound for bound in (check.at_least, check.at_most) if bound is not None]
     within = [bound for bound in bounds if found.interval.low < bound < found.interval.high] or bounds
     nearest = min(within, key=lambda bound: abs(bound - found.interval.mid))
-    reason = f"the interval {in_unit(found.interval, unit(one))} reaches across {in_unit(nearest, unit(one))}"
+    reason = (
+        f"the interval {in_unit(found.interval, unit(check))} reaches across {in_unit(nearest, unit(check))}"
+    )
     if found.pair is None or found.comparison is None or nearest <= 0 or found.interval.mid <= 0:
         return reason
     distance = abs(math.log(found.interval.mid / nearest))
@@ -369,36 +371,38 @@ def _to_settle(one: Check, found: Measured, evidence: Evidence) -> str:
     return f"{reason}; {more_blocks(found.comparison, found.pair, distance, seconds)}"
 
 
-def _by_facts(one: Check, evidence: Evidence) -> Checked:
-    finding = evidence.finding(one.figure.experiment)
+def _by_facts(check: Check, evidence: Evidence) -> Checked:
+    finding = evidence.finding(check.figure.experiment)
     if isinstance(finding, Missing):
-        return Checked(one, Judgement.CANNOT_TELL, None, reason=one_line(finding.reason))
-    names = [one.figure.metric, *([one.over.metric] if one.over else [])]
+        return Checked(check, Judgement.CANNOT_TELL, None, reason=one_line(finding.reason))
+    names = [check.figure.metric, *([check.over.metric] if check.over else [])]
     facts: list[Fact] = []
     for name in names:
         if finding.facts.get(name) is None:
-            said = finding.sentence if finding.facts.get("timed_out") else f"it reported no {name}"
-            reason = f"the experiment {finding.experiment.name}: {said}"
-            return Checked(one, Judgement.CANNOT_TELL, None, reason=reason)
+            outcome = finding.sentence if finding.facts.get("timed_out") else f"it reported no {name}"
+            reason = f"the experiment {finding.experiment.name}: {outcome}"
+            return Checked(check, Judgement.CANNOT_TELL, None, reason=reason)
         facts.append(finding.facts[name])
-    if one.equals is not None:
-        judgement = Judgement.HOLDS if facts[0] == one.equals else Judgement.FAILS
+    if check.equals is not None:
+        judgement = Judgement.HOLDS if facts[0] == check.equals else Judgement.FAILS
         found = {True: "yes", False: "no"}.get(facts[0]) if isinstance(facts[0], bool) else str(facts[0])
-        return Checked(one, judgement, None, found or "", finding.sentence)
-    return _by_number(one, facts, finding.sentence)
+        return Checked(check, judgement, None, found or "", finding.sentence)
+    return _by_number(check, facts, finding.sentence)
 
 
-def _by_number(one: Check, facts: Sequence[Fact], sentence: str) -> Checked:
+def _by_number(check: Check, facts: Sequence[Fact], sentence: str) -> Checked:
     if not all(isinstance(fact, int | float) for fact in facts):
         shown = ", ".join(map(str, facts))
-        return Checked(one, Judgement.CANNOT_TELL, None, shown, f"no number was found, but {shown}")
+        return Checked(check, Judgement.CANNOT_TELL, None, shown, f"no number was found, but {shown}")
     numbers = [float(fact) for fact in facts if isinstance(fact, int | float)]
     if len(numbers) == 2 and numbers[1] == 0:
-        return Checked(one, Judgement.CANNOT_TELL, None, reason="it would be divided by 0")
+        return Checked(check, Judgement.CANNOT_TELL, None, reason="it would be divided by 0")
     value = numbers[0] / numbers[1] if len(numbers) == 2 else numbers[0]
-    holds = (one.at_least is None or value >= one.at_least) and (one.at_most is None or value <= one.at_most)
+    holds = (check.at_least is None or value >= check.at_least) and (
+        check.at_most is None or value <= check.at_most
+    )
     judgement = Judgement.HOLDS if holds else Judgement.FAILS
-    return Checked(one, judgement, Interval(value, value, value), reason=sentence)
+    return Checked(check, judgement, Interval(value, value, value), reason=sentence)
 
 
 # --- Judges claims: one holds where all checks hold that decide, and does not hold here where any of them fails.
@@ -410,11 +414,11 @@ def judge_claims(evidence: Evidence) -> tuple[Judged, ...]:
 
 
 def _judge(claim: Claim, evidence: Evidence) -> Judged:
-    checked = tuple(check(one, evidence, claim.needs_cpus) for one in claim.checks)
-    deciding = [one for one in checked if not one.check.informs]
+    checked = tuple(judge_check(check, evidence, claim.needs_cpus) for check in claim.checks)
+    deciding = [result for result in checked if not result.check.informs]
     judgement = _judgement(deciding)
     reason = sentence(_reason(judgement, deciding))
-    shown = tuple(_beside(one, judgement) if one.check.informs else one for one in checked)
+    shown = tuple(_beside(result, judgement) if result.check.informs else result for result in checked)
     return Judged(claim, judgement, shown, reason, tuple(map(sentence, contradictions(claim))))
 
 
@@ -427,7 +431,7 @@ def _beside(checked: Checked, judgement: Judgement) -> Checked:
 
 
 def _judgement(checked: Sequence[Checked]) -> Judgement:
-    kinds = {one.judgement for one in checked}
+    kinds = {result.judgement for result in checked}
     if Judgement.FAILS in kinds:
         return Judgement.FAILS
     return Judgement.HOLDS if kinds == {Judgement.HOLDS} else Judgement.CANNOT_TELL
@@ -443,7 +447,7 @@ def _reason(judgement: Judgement, checked: Sequence[Checked]) -> str:
             if len(checked) > 1
             else checked[0].reason or "what was checked holds"
         )
-    why = [one for one in checked if one.judgement is judgement]
+    why = [result for result in checked if result.judgement is judgement]
     first = f"{why[0].check.about}: {why[0].reason}" if why[0].check.about else why[0].reason
     return first if len(why) == 1 else f"{len(why)} of {len(checked)} checks; {first}"
 
@@ -480,7 +484,7 @@ def _here(figure: Figure, evidence: Evidence) -> Here:
 def _driver(figure: Figure, evidence: Evidence) -> str:
     """Return the generator of a figure's load."""
     of_question, _, _ = figure.cell.partition("/")
-    question = next((one for one in evidence.study.questions if one.name == of_question), None)
+    question = next((question for question in evidence.study.questions if question.name == of_question), None)
     loads = {load.label: load.driver for load in question.loads} if question else {}
     return loads.get(figure.load, "velodrome")
 

@@ -1,6 +1,6 @@
 """The command line to paste: what was run here, made general, and for what it was measured.
 
-Every line that is to be deployed is made here or in `deploying_app.py`. It is the one that was measured but for the
+Every line that is to be deployed is made here or in `deploying_app.py`. It is the line that was measured but for the
 address and what its server declares as `race_only`: how long requests get when it is stopped, and its own log.
 """
 
@@ -75,8 +75,8 @@ def circumstances(measured: Measurement, server: Server | None) -> str:
     if server is not None:
         known = server.access_log.removeprefix("off, ") if server.access_log != "none" else ""
         log = f" Access log off, as measured{f'; {known}' if known else ''}."
-    said, semicolon, more = measured.scope.partition(";")
-    return f"Measured {said}{shared}{memory}{semicolon}{more}.{log}"
+    scope, semicolon, more = measured.scope.partition(";")
+    return f"Measured {scope}{shared}{memory}{semicolon}{more}.{log}"
 
 
 def noted(pasted: str, measured: Measurement | None, server: Server | None) -> str:

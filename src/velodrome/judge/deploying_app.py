@@ -1,4 +1,4 @@
-"""What to paste to deploy a user's own app as it was raced: a command line, and a file where it needs one.
+"""What to paste to deploy a user's own app as it was raced: a command line, and a file where it needs any.
 
 python -m pip install gunicorn==27.0.1
 python -m gunicorn --bind=127.0.0.1:8000 --workers=2 … shop.wsgi:application

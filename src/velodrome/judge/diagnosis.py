@@ -4,7 +4,7 @@
     judged(arms, ("rps",), proof="cure")  -> Judged, or None while more blocks may tell
 
 A treated arm differs where chance alone makes blocks look so different in fewer than `LEVEL` of all experiments, all
-looks and metrics together (Bonferroni; the kernel is the one that `velodrome diff` uses, `judge/statistics.py`), and by
+looks and metrics together (Bonferroni; the kernel is that of `velodrome diff`, `judge/statistics.py`), and by
 so much that anybody would care. It is no cause where the interval leaves that out.
 """
 
@@ -67,8 +67,8 @@ class Judged:
 def judged(arms: Arms, metrics: Sequence[str], proof: str) -> Judged | None:
     """Return what the blocks there are tell; None: they do not, and further ones may.
 
-    `proof` is `cure` where the second arm is treated, `dose` where it has more of the fault. Of the metrics one that
-    differs is enough. At least one block is there.
+    `proof` is `cure` where the second arm is treated, `dose` where it has more of the fault. One metric that differs
+    is enough. At least one block is there.
     """
     if (more := _wrong(arms)) > WRONG:
         return Judged(
@@ -76,7 +76,7 @@ def judged(arms: Arms, metrics: Sequence[str], proof: str) -> Judged | None:
             f"the treated arm answers {more:.1%} more of the requests wrongly than the other",
         )
     better = {metric: _better(arms, metric, proof) for metric in metrics}
-    if not all(one.enough for one in better.values()):
+    if not all(effect.enough for effect in better.values()):
         return None
     for metric, found in better.items():
         chance = found.chance() * len(LOOKS) * len(metrics)
@@ -84,12 +84,12 @@ def judged(arms: Arms, metrics: Sequence[str], proof: str) -> Judged | None:
             reason = f"{_NAMES[metric]} {_times(found.shown)} better {_WHERE[proof]}"
             return Judged(Ruling.CAUSE, reason, _effect(arms, proof), _gain(arms, proof))
     if all(found.shown.high < FAULT[metric] for metric, found in better.items()):
-        worst = max(better.items(), key=lambda one: one[1].shown.high / FAULT[one[0]])
+        worst = max(better.items(), key=lambda pair: pair[1].shown.high / FAULT[pair[0]])
         reason = f"{_NAMES[worst[0]]} {_times(worst[1].shown)} better {_WHERE[proof]}: not worth a cure"
         return Judged(Ruling.NOT_A_CAUSE, reason, gain=_gain(arms, proof))
     if len(arms.blocks) < LOOKS[-1]:
         return None
-    widest = max(better.items(), key=lambda one: one[1].shown.high / FAULT[one[0]])
+    widest = max(better.items(), key=lambda pair: pair[1].shown.high / FAULT[pair[0]])
     reason = f"after {len(arms.blocks)} blocks {_NAMES[widest[0]]} is {_times(widest[1].shown)} better {_WHERE[proof]}"
     return Judged(Ruling.CANNOT_TELL, reason, gain=_gain(arms, proof))
 
@@ -188,11 +188,11 @@ def _effect(arms: Arms, proof: str) -> dict[str, Interval]:
     for metric in METRICS:
         as_it_is = _level(arms, metric)
         ratio = _better(arms, metric, proof).shown
-        times = [_undosed(one) if proof == "dose" else one for one in (ratio.low, ratio.mid, ratio.high)]
+        times = [_undosed(end) if proof == "dose" else end for end in (ratio.low, ratio.mid, ratio.high)]
         if metric in RISES:
-            found[metric] = Interval(*(as_it_is * (one - 1) for one in times))
+            found[metric] = Interval(*(as_it_is * (factor - 1) for factor in times))
         else:
-            found[metric] = Interval(*(as_it_is * (1 - 1 / one) for one in times))
+            found[metric] = Interval(*(as_it_is * (1 - 1 / factor) for factor in times))
     return found
 
 
@@ -210,7 +210,7 @@ def _ends(values: Sequence[float]) -> list[float]:
     logs = [math.log(max(value, 1e-9)) for value in values]
     middle = fmean(logs)
     half = student_t(len(logs) - 1) * stdev(logs) / math.sqrt(len(logs)) if len(logs) > 1 else 0.0
-    return [math.exp(middle + one) for one in (-half, 0.0, half)]
+    return [math.exp(middle + offset) for offset in (-half, 0.0, half)]
 
 
 def _level(arms: Arms, metric: str) -> float:

@@ -121,7 +121,7 @@ class Runner:
 
     def scheduled_under(self, load: Load) -> set[int]:
         """Return the blocks in which it was started for a load, whatever came of it."""
-        failed = {one.trial.block for one in self.failed if one.trial.load.label == load.label}
+        failed = {result.trial.block for result in self.failed if result.trial.load.label == load.label}
         return failed | {measurement.trial.block for measurement in self.under(load)}
 
     def enough_under(self, load: Load) -> bool:
@@ -136,7 +136,7 @@ class Runner:
         did both is bounded from above, which is what a user would see.
         """
         if any(spoilt_itself(measurement) for measurement in self.under(load)) or any(
-            one.trial.load.label == load.label and one.failure in BROKEN for one in self.failed
+            result.trial.load.label == load.label and result.failure in BROKEN for result in self.failed
         ):
             return Side.AT_MOST
         return Side.AT_LEAST if any(map(at_its_own_limit, self.counted_under(load))) else None
@@ -175,7 +175,7 @@ def runners(
         if result.trial.question == question.name:
             by_label.setdefault(result.trial.label, []).append(result)
     found = []
-    hosts = hosts_of([one for own in by_label.values() for one in own])
+    hosts = hosts_of([result for own in by_label.values() for result in own])
     for label, own in sorted(by_label.items()):
         contestant = own[0].trial.contestant
         stack = stacks.get(contestant.stack)
@@ -188,8 +188,8 @@ def runners(
                 f"{called}, Python {python}" if python else called,
                 python,
                 stack,
-                tuple(one for one in own if isinstance(one, Measurement)),
-                tuple(one for one in own if isinstance(one, Failed)),
+                tuple(result for result in own if isinstance(result, Measurement)),
+                tuple(result for result in own if isinstance(result, Failed)),
                 noise,
                 hosts,
             )
@@ -199,26 +199,22 @@ def runners(
 
 def hosts_of(results: Sequence[Measurement | Failed]) -> Hosts | None:
     """Return on which hosts blocks ran; None: all on one. Each block is whole on one of them (`verdict.untorn`)."""
-    of = {one.trial.block: one.machine.name if one.machine else "" for one in results}
+    of = {result.trial.block: result.machine.name if result.machine else "" for result in results}
     if len(set(of.values())) < 2:
         return None
     kinds = {
-        tuple(one.machine.facts.get(name) for name in COMPARABLE) if one.machine else () for one in results
+        tuple(result.machine.facts.get(name) for name in COMPARABLE) if result.machine else ()
+        for result in results
     }
     return Hosts(of, alike=len(kinds) == 1)
-
-
-def ranking_load(question: Question) -> Load:
-    """Return the load that ranks: the first closed loop or, without one, the first load."""
-    return next((load for load in question.loads if isinstance(load.pace, Closed)), question.loads[0])
 
 
 def score(runner: Runner, question: Question, load: Load) -> Sample | None:
     """Return what ranks a contestant, more being better; None when too few of its blocks count.
 
-    Closed loop: right answers a second. Open loop, where all are asked the same rate: right answers a second
+    Closed loop: right answers a second. Open loop, where the same rate is due for all: right answers a second
     over the mean latency, so that neither falling behind nor being slow pays; nothing by a generator that does
-    not tell latency from when requests were due. One that never gave a right answer has no values: it is last,
+    not tell latency from when requests were due. A contestant that never gave a right answer has no values: it is last,
     and has no ratio to anybody.
     """
     counted = runner.counted_under(load)

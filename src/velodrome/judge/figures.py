@@ -32,7 +32,7 @@ class Cell:
     runner: Runner
     profiles: Sequence[Profile] = ()
     bound_ms: float | None = None
-    """The p99 up to which a rate holds, where the check tells one."""
+    """The p99 up to which a rate holds, where the check names it."""
 
     def valid(self, load: Load) -> list[Measurement] | Missing:
         """Return what may count under a load, or why nothing may."""
@@ -53,7 +53,7 @@ class Cell:
 
     def failures(self, load: Load) -> set[int]:
         """Return the blocks in which nothing could be measured under a load."""
-        return {one.trial.block for one in self.runner.failed if one.trial.load.label == load.label}
+        return {result.trial.block for result in self.runner.failed if result.trial.load.label == load.label}
 
     def _why_none(self, load: Load, every: Sequence[Measurement]) -> Missing:
         if every:
@@ -67,7 +67,7 @@ class Cell:
             return Missing(
                 f"{self.runner.called} under {load.label} was set aside ({where}): {flags[0].sentence}"
             )
-        failed = [one for one in self.runner.failed if one.trial.load.label == load.label]
+        failed = [result for result in self.runner.failed if result.trial.load.label == load.label]
         if failed:
             return Missing(f"{self.runner.called} could not be measured: {one_line(failed[0].reason)}")
         return Missing(f"nothing of {self.runner.called} was run under {load.label}")
@@ -79,7 +79,7 @@ class Taking:
 
     take: Callable[[Cell, Load], Number]
     prefers_open: bool = False
-    """Which loop shows it where the check does not say: the first open one, or the first closed one."""
+    """Which loop shows it where the check does not say: the first open loop, or the first closed loop."""
 
     def load(self, question: Question) -> Load:
         """Return the load that shows the metric."""
@@ -93,7 +93,7 @@ class Taking:
 def throughput(cell: Cell, load: Load) -> Number:
     """Right answers that arrived within the span, over its length.
 
-    Where the generator had no CPU left, or took half of one that is the server's, the server could have done more: that
+    Where the generator had no CPU left, or took half of a CPU of the server, the server could have done more: that
     many is what it does at least.
     """
     bounded = [measurement for measurement in cell.runner.under(load) if at_its_own_limit(measurement)]
@@ -112,7 +112,11 @@ def answered(cell: Cell, load: Load) -> Number:
     found = cell.seen(load)
     if isinstance(found, Missing):
         return found
-    values = {one.trial.block: one.load.throughput_rps for one in found if one.load.throughput_rps > 0}
+    values = {
+        measurement.trial.block: measurement.load.throughput_rps
+        for measurement in found
+        if measurement.load.throughput_rps > 0
+    }
     if not values:
         return Missing(f"{cell.runner.called} gave no correct response under {load.label}")
     known = field.rate_noise(cell.runner.noise, found, cell.question, load)
@@ -144,7 +148,7 @@ def span(cell: Cell, load: Load) -> Number:
     found = cell.valid(load)
     if isinstance(found, Missing):
         return found
-    return Series({one.trial.block: one.load.duration_s for one in found})
+    return Series({measurement.trial.block: measurement.load.duration_s for measurement in found})
 
 
 OF_THROUGHPUT = {
@@ -160,7 +164,7 @@ OF_THROUGHPUT = {
 #
 # A rate holds where 97 % of it was answered right, the p99 from due stayed within a bound (that of the check, else four
 # times what the recipe waits) and under 1 % of the requests failed. The rates are a grid: the true limit lies between
-# the one that holds and the next, and its width is part of the number's uncertainty.
+# the rate that holds and the next, and its width is part of the number's uncertainty.
 
 ACHIEVED = 0.97
 WAITS = 4.0
@@ -173,23 +177,27 @@ ERRORS = 0.01
 def sustained(cell: Cell, load: Load) -> Number:
     """Return the highest rate that holds in each block, of the open loops with that load's driver."""
     loads = sorted(
-        (one for one in cell.question.loads if isinstance(one.pace, Open) and one.driver == load.driver),
+        (
+            open_load
+            for open_load in cell.question.loads
+            if isinstance(open_load.pace, Open) and open_load.driver == load.driver
+        ),
         key=_rate,
     )
     if not loads:
         return Missing(f"{cell.question.name} has no open loop")
     bound_ms = cell.bound_ms or max(WAITS * cell.question.recipe.wait_ms, LEAST_BOUND_MS)
     held: dict[int, dict[float, bool]] = {}
-    for one in loads:
-        for result in cell.runner.under(one):
+    for open_load in loads:
+        for result in cell.runner.under(open_load):
             if not spoilt(result):
-                held.setdefault(result.trial.block, {})[_rate(one)] = holds(result, one, bound_ms)
-        for block in cell.failures(one):
-            held.setdefault(block, {})[_rate(one)] = False
+                held.setdefault(result.trial.block, {})[_rate(open_load)] = holds(result, open_load, bound_ms)
+        for block in cell.failures(open_load):
+            held.setdefault(block, {})[_rate(open_load)] = False
     if not held:
         reason = cell.seen(loads[0])
         return reason if isinstance(reason, Missing) else Missing(f"nothing of {cell.runner.called} was run")
-    return _series(held, [_rate(one) for one in loads])
+    return _series(held, [_rate(open_load) for open_load in loads])
 
 
 def holds(measurement: Measurement, load: Load, bound_ms: float) -> bool:
@@ -231,7 +239,7 @@ OF_SUSTAINED = {"sustained_rps": Taking(sustained, prefers_open=True)}
 # --- Latency: from when requests were due, which a user waits, and from when they were sent, which is all that most
 # other load generators tell.
 #
-# A percentile is taken of each block and compared within the block; it is never averaged into one.
+# A percentile is taken of each block and compared within the block; percentiles are never averaged.
 
 PARTS = ("mean", "p50", "p75", "p90", "p99")
 """Those that claims rest on."""
@@ -239,15 +247,15 @@ PARTS = ("mean", "p50", "p75", "p90", "p99")
 
 def from_due(part: str) -> Callable[[Cell, Load], Number]:
     """Return what takes one part of the latency from due."""
-    return lambda cell, load: _taken(cell, load, part, lambda one: one.load.due, "due")
+    return lambda cell, load: _taken(cell, load, part, lambda measurement: measurement.load.due, "due")
 
 
 def from_sent(part: str) -> Callable[[Cell, Load], Number]:
     """Return what takes one part of the latency from sent."""
-    return lambda cell, load: _taken(cell, load, part, lambda one: one.load.sent, "sent")
+    return lambda cell, load: _taken(cell, load, part, lambda measurement: measurement.load.sent, "sent")
 
 
-def as_told(part: str) -> Callable[[Cell, Load], Number]:
+def as_reported(part: str) -> Callable[[Cell, Load], Number]:
     """Return what takes one part of the latency that a driver shows first: from due if it knows, else its own."""
 
     def take(cell: Cell, load: Load) -> Number:
@@ -264,10 +272,10 @@ def _taken(
     if isinstance(found, Missing):
         return found
     values = {}
-    for one in found:
-        value: float | None = getattr(latency(one), part)
+    for measurement in found:
+        value: float | None = getattr(latency(measurement), part)
         if value is not None and value > 0:
-            values[one.trial.block] = value
+            values[measurement.trial.block] = value
     if not values:
         other = (
             "; its service time is another metric" if since == "due" and load.driver != "velodrome" else ""
@@ -278,11 +286,11 @@ def _taken(
 
 
 def slowest(cell: Cell, load: Load) -> Number:
-    """The longest latency from sent: of a longer span longer, and of one request alone."""
+    """The longest latency from sent: longer for a longer span, and of a single request."""
     found = cell.valid(load)
     if isinstance(found, Missing):
         return found
-    values = {one.trial.block: one.load.sent.max for one in found}
+    values = {measurement.trial.block: measurement.load.sent.max for measurement in found}
     return _series_latency(values, cell, load, "slowest request")
 
 
@@ -296,10 +304,10 @@ def by_histogram(
         if isinstance(found, Missing):
             return found
         values = {
-            one.trial.block: what(histograms.decode(one.load.hdr_sent))
-            if one.load.hdr_sent
-            else getattr(one.load.sent, part, None)
-            for one in found
+            measurement.trial.block: what(histograms.decode(measurement.load.hdr_sent))
+            if measurement.load.hdr_sent
+            else getattr(measurement.load.sent, part, None)
+            for measurement in found
         }
         return _series_latency(values, cell, load, called)
 
@@ -317,13 +325,13 @@ def _series_latency(values: Mapping[int, float | None], cell: Cell, load: Load, 
 OF_LATENCY = {
     **{f"{part}_ms": Taking(from_due(part), prefers_open=True) for part in PARTS if part != "p75"},
     **{f"{part}_service_ms": Taking(from_sent(part), prefers_open=True) for part in PARTS},
-    **{f"{part}_told_ms": Taking(as_told(part), prefers_open=True) for part in ("p50", "p99")},
+    **{f"{part}_told_ms": Taking(as_reported(part), prefers_open=True) for part in ("p50", "p99")},
     "max_service_ms": Taking(slowest, prefers_open=True),
     "min_service_ms": Taking(
-        by_histogram("min", lambda one: one.min_ms, "fastest request"), prefers_open=True
+        by_histogram("min", lambda histogram: histogram.min_ms, "fastest request"), prefers_open=True
     ),
     "stdev_service_ms": Taking(
-        by_histogram("stdev", lambda one: one.stdev_ms, "deviation"), prefers_open=True
+        by_histogram("stdev", lambda histogram: histogram.stdev_ms, "deviation"), prefers_open=True
     ),
 }
 
@@ -360,10 +368,12 @@ def _cpus(measurement: Measurement) -> float:
 
 
 OF_COST = {
-    "cpu_us": Taking(_of_cpu(lambda one: one.cpu_us_per_request)),
+    "cpu_us": Taking(_of_cpu(lambda measurement: measurement.cpu_us_per_request)),
     "cpu_share": Taking(_of_cpu(_cpus)),
     "memory_bytes": Taking(
-        _of_server(lambda one: float(one.memory_bytes), lambda noise, _: noise.memory, "memory")
+        _of_server(
+            lambda measurement: float(measurement.memory_bytes), lambda noise, _: noise.memory, "memory"
+        )
     ),
 }
 
@@ -376,19 +386,19 @@ OF_COST = {
 
 def _errors(cell: Cell, load: Load) -> Number:
     """Requests without a right answer, of all requests of all blocks."""
-    return _share(cell, load, lambda one: failures(one, load))
+    return _share(cell, load, lambda measurement: failures(measurement, load))
 
 
 def _outcome(kind: str) -> Callable[[Cell, Load], Number]:
-    return lambda cell, load: _share(cell, load, lambda one: one.load.outcomes.get(kind, 0))
+    return lambda cell, load: _share(cell, load, lambda measurement: measurement.load.outcomes.get(kind, 0))
 
 
 def _share(cell: Cell, load: Load, count: Callable[[Measurement], int]) -> Number:
     found = cell.seen(load)
     if isinstance(found, Missing):
         return found
-    asked = sum(one.load.requests for one in found)
-    return share(min(sum(count(one) for one in found), asked), asked)
+    requests = sum(measurement.load.requests for measurement in found)
+    return share(min(sum(count(measurement) for measurement in found), requests), requests)
 
 
 def _failed(cell: Cell, load: Load) -> Number:
@@ -410,10 +420,10 @@ def _queue(part: str, what: str) -> Callable[[Cell, Load], Number]:
         found = cell.seen(load)
         if isinstance(found, Missing):
             return found
-        reported = [getattr(one.queue, part) for one in found]
-        if all(one is None for one in reported):
+        reported = [getattr(measurement.queue, part) for measurement in found]
+        if all(value is None for value in reported):
             return Missing(f"this system does not report {what}")
-        return counted([float(one) for one in reported if one is not None])
+        return counted([float(value) for value in reported if value is not None])
 
     return take
 

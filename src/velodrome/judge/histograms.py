@@ -1,4 +1,4 @@
-"""HdrHistograms of latency: read, merged, asked for percentiles. Percentiles are never averaged.
+"""HdrHistograms of latency: read, merged, and their percentiles. Percentiles are never averaged.
 
 Form: HdrHistogram V2, zlib-compressed, base64, as the engine (and every HdrHistogram library) writes it:
 https://github.com/HdrHistogram/HdrHistogram (AbstractHistogram.java, encodeIntoCompressedByteBuffer).
@@ -46,19 +46,19 @@ class Histogram:
         """Return the milliseconds within which `percentile` of 100 stayed, None when nothing was recorded."""
         if not self.total:
             return None
-        # Rounded first: 99.9 / 100 × 1000 is 999.0000000000001, and the thousandth value is not asked for.
+        # Rounded first: 99.9 / 100 × 1000 is 999.0000000000001, and the thousandth value is not meant.
         rank = max(1, math.ceil(round(percentile / 100 * self.total, 6)))
         return float(self.highest[np.searchsorted(np.cumsum(self.counts), rank)]) / 1e6
 
-    def told_ms(self, percentile: float) -> float | None:
+    def supported_ms(self, percentile: float) -> float | None:
         """Return a percentile if enough values lie beyond it to mean something (`needed`), else None."""
         return self.percentile_ms(percentile) if self.total >= needed(percentile) else None
 
     def interval_ms(self, percentile: float, starts: float = 0.0) -> tuple[float, float | None] | None:
         """Return the 95 % interval of a percentile by its order statistics, where few values lie beyond it.
 
-        How many of n independent requests stay within the true percentile is binomial; so the true one lies between
-        the values of two ranks, whatever the distribution (H. A. David, «Order Statistics», 1981, section 2.5).
+        How many of n independent requests stay within the true percentile is binomial; so the true percentile lies
+        between the values of two ranks, whatever the distribution (H. A. David, «Order Statistics», 1981, section 2.5).
         The end is None where even the slowest request is no upper bound. None: `FEW_BEYOND` values or more lie beyond
         it, or too few to report it at all. Requests that were slow together show less than as many apart.
 
@@ -98,7 +98,7 @@ class Histogram:
         return self.percentile_ms(100)
 
     def curve(self) -> tuple[tuple[float, float], ...]:
-        """Return (percentile, milliseconds) for a log-tail plot, from 0 to where one value lies beyond."""
+        """Return (percentile, milliseconds) for a log-tail plot, from 0 to where a single value lies beyond."""
         if not self.total:
             return ()
         steps = int(math.log10(self.total) / _TAIL_STEP + 1e-9)
@@ -124,7 +124,7 @@ FEW_BEYOND = 30
 
 
 def decode(text: str) -> Histogram:
-    """Read a histogram. Raises ValueError on anything that is not one, without trusting any length in it."""
+    """Read a histogram. Raises ValueError on anything else, without trusting any length in it."""
     try:
         outer = base64.b64decode(text, validate=True)
         cookie, length = struct.unpack_from(">ii", outer)
@@ -192,7 +192,7 @@ def _highest(indices: NDArray[np.int64], digits: int, lowest: int) -> NDArray[np
     return result
 
 
-# --- Percentiles of blocks: where a block has too few requests beyond one, blocks are taken together until they have.
+# --- Percentiles of blocks: blocks with too few requests beyond it are taken together until they have enough.
 
 
 def bundle_size(histograms: Iterable[Histogram], percentile: float) -> int:
@@ -212,7 +212,7 @@ def bundled(blocks: Mapping[int, Histogram], size: int, percentile: float) -> di
         bundles[-1] = order[starts[-1] :]
     found = {}
     for bundle in bundles:
-        value = merge(blocks[block] for block in bundle).told_ms(percentile)
+        value = merge(blocks[block] for block in bundle).supported_ms(percentile)
         if value:
             found[bundle[0]] = value
     return found

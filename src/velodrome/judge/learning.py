@@ -63,8 +63,8 @@ def _spread(name: str, found: Sequence[tuple[float, float]]) -> Spread:
     if len(found) < 3:
         factor = math.fsum(df * own for own, df in found) / df
     else:
-        each = df / len(found)
-        factor = median(own for own, _ in found) * each / median_of_chi2(each)
+        df_each = df / len(found)
+        factor = median(own for own, _ in found) * df_each / median_of_chi2(df_each)
     size = math.sqrt(min(max(factor, 1 / FACTOR), FACTOR))
     return Spread(SHARES[name].share * size, SHARES[name].floor_ms * size, EFFICIENCY * df)
 
@@ -78,20 +78,28 @@ def _quantities(
         for runner in field
         if (measured := runner.valid_under(load)) and runner.bound_under(load) is None
     ]
-    answered = [(one, measured) for one, measured in valid if all(each.load.answers for each in measured)]
+    answered = [
+        (runner, measured)
+        for runner, measured in valid
+        if all(measurement.load.answers for measurement in measured)
+    ]
     yield [
-        (_name(rate_noise(SHIPPED, measured, question, load)), rates(one, measured, question, load))
-        for one, measured in answered
+        (_name(rate_noise(SHIPPED, measured, question, load)), rates(runner, measured, question, load))
+        for runner, measured in answered
     ]
     yield [
         (_name(SHIPPED.cpu(cpus_of(measured))), cost)
-        for one, measured in answered
-        if (cost := cpu_cost(one, load)) is not None
+        for runner, measured in answered
+        if (cost := cpu_cost(runner, load)) is not None
     ]
-    yield [("memory", used) for one, _ in valid if (used := memory_use(one, load)) is not None]
+    yield [("memory", used) for runner, _ in valid if (used := memory_use(runner, load)) is not None]
     if isinstance(load.pace, Open):
         for part in ("mean", "p50", "p90", "p99"):
-            yield [found for one, measured in answered if (found := _latency(one, measured, question, part))]
+            yield [
+                found
+                for runner, measured in answered
+                if (found := _latency(runner, measured, question, part))
+            ]
 
 
 def _latency(
@@ -109,4 +117,4 @@ def _latency(
 
 
 def _name(spread: Spread) -> str:
-    return next(name for name, one in SHARES.items() if one is spread)
+    return next(name for name, share in SHARES.items() if share is spread)

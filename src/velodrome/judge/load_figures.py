@@ -1,9 +1,9 @@
 """The figures that conditions compare, read from a `velodrome/load/1` document.
 
-Percentiles come from the histograms, so that any can be asked for; with too few requests beyond it a percentile is
-missing (`Histogram.told_ms`). A request that was given up counts at its age, so a percentile that lies among those is
-a lower bound of the true one. One that was refused, or whose connection broke, has no latency at all: a percentile that
-would lie among those is beyond every limit, as all figures are of a target that fell silent.
+Percentiles come from the histograms, so any can be had; with too few requests beyond it a percentile is
+missing (`Histogram.supported_ms`). A request that was given up counts at its age, so a percentile that lies among those
+is a lower bound of the true value. A request that was refused, or whose connection broke, has no latency at all: a
+percentile that would lie among those is beyond every limit, as all figures are of a target that fell silent.
 """
 
 from collections.abc import Callable, Mapping
@@ -41,7 +41,7 @@ def figures(document: Mapping[str, Any]) -> Callable[[LoadMetric, bool], Figure]
 
 
 def _if_silent(found: Figure, metric: LoadMetric, silent: Callable[[], float | None]) -> Figure:
-    """Return a figure, beyond every limit where the target fell silent and it is one of those that tell."""
+    """Return a figure, beyond every limit where the target fell silent and the figure shows that."""
     beyond = _OF_SILENCE.get(metric.span or metric.statistic)
     if found.value is None or beyond is None or (after_s := silent()) is None:
         return found
@@ -162,7 +162,7 @@ def _of_span(
             if value is not None
             else f"of {metric.span} only p50, p75, p90, p95, p99 and p99.9 are reported",
         )
-    value = found.told_ms(metric.percentile)
+    value = found.supported_ms(metric.percentile)
     if value is None:
         return Figure(
             None,
@@ -175,7 +175,7 @@ def _of_span(
 
 
 def _untimed(document: Mapping[str, Any], metric: LoadMetric) -> tuple[Beyond | None, str]:
-    """Return where a latency lies that would be one of a request without any, and why."""
+    """Return where a latency lies that would be that of a request without latency, and why."""
     if metric.span not in {"due", "sent"}:
         return None, ""
     counts = measurement.untimed(document)

@@ -123,7 +123,7 @@ def _t(blocks: int) -> float:
 
 @dataclass(frozen=True)
 class Block:
-    """One of them."""
+    """The load in one block."""
 
     facts: LoadFacts
     doubt: str = ""
@@ -172,7 +172,7 @@ class Blocks:
     @property
     def valid(self) -> dict[int, Block]:
         """Those whose figures count, by number."""
-        return {number: one for number, one in enumerate(self.every) if not one.doubt}
+        return {number: block for number, block in enumerate(self.every) if not block.doubt}
 
     def percentile(self, percentile: float, since: str = "due") -> Measured:
         """Return the latency within which so many of 100 requests stayed, from when they were due or sent."""
@@ -201,7 +201,7 @@ class Blocks:
     @property
     def mean(self) -> Measured:
         """Mean latency from when requests were due."""
-        values = {number: one.facts.due.mean or 0.0 for number, one in self.valid.items()}
+        values = {number: block.facts.due.mean or 0.0 for number, block in self.valid.items()}
         middle = sum(values.values()) / max(len(values), 1)
         presumed = self.noise.latency("mean", middle) if middle else self.noise.of("mean")
         return self._measured("mean", Unit.MILLISECONDS, values, presumed)
@@ -209,7 +209,7 @@ class Blocks:
     @property
     def throughput(self) -> Measured:
         """Right answers a second."""
-        values = {number: one.facts.throughput_rps for number, one in self.valid.items()}
+        values = {number: block.facts.throughput_rps for number, block in self.valid.items()}
         pace = self.load.pace
         scatter = pace.scatter(self.load.duration_s) if isinstance(pace, Open) else 0.0
         least = min(values.values(), default=0.0)
@@ -223,14 +223,14 @@ class Blocks:
     @property
     def cpu(self) -> Measured:
         """Microseconds of the server's CPU for each right answer."""
-        values = {number: one.cpu_us or 0.0 for number, one in self.valid.items()}
+        values = {number: block.cpu_us or 0.0 for number, block in self.valid.items()}
         cpus = min((block.cpus for block in self.valid.values()), default=0.0)
         return self._measured("cpu", Unit.MICROSECONDS, values, self.noise.cpu(cpus))
 
     @property
     def memory(self) -> Measured:
         """The most memory of the server, shared pages counted once where the system tells."""
-        values = {number: one.memory_bytes or 0.0 for number, one in self.valid.items()}
+        values = {number: block.memory_bytes or 0.0 for number, block in self.valid.items()}
         return self._measured("memory", Unit.BYTES, values, self.noise.memory)
 
     def _measured(self, name: str, unit: Unit, values: Mapping[int, float], noise: Spread) -> Measured:
@@ -251,17 +251,17 @@ class Blocks:
     @property
     def errors(self) -> Measured:
         """The share of requests without a right answer. A closed loop ends with some in flight: those are none."""
-        counted = [one.facts for one in self.every if not one.of_lab and one.facts.requests]
-        counts = [(self._failed(one), one.requests) for one in counted]
+        counted = [block.facts for block in self.every if not block.of_lab and block.facts.requests]
+        counts = [(self._failed(load_facts), load_facts.requests) for load_facts in counted]
         if not counts:
             return Measured("errors", Unit.SHARE, None, self._missing() or "no request was made")
         seconds = self.load.duration_s * len(self.every)
 
         def more(bound: float) -> str:
-            asked = sum(count for _, count in counts)
+            requests = sum(count for _, count in counts)
             wanted = math.ceil(4 / bound) if bound > 0 else 0
-            if wanted > asked:
-                longer = math.ceil(seconds * wanted / asked)
+            if wanted > requests:
+                longer = math.ceil(seconds * wanted / requests)
                 return f"it takes {grouped(wanted)} requests to measure so small a share: load for {longer} s"
             return "load longer"
 
@@ -273,11 +273,11 @@ class Blocks:
 
     def _missing(self) -> str:
         """Return why nothing counts, or nothing."""
-        return "" if self.valid else next((one.doubt for one in self.every if one.doubt), "")
+        return "" if self.valid else next((block.doubt for block in self.every if block.doubt), "")
 
     def _histograms(self, since: str) -> dict[int, Histogram]:
         texts = {
-            number: one.facts.hdr_due if since == "due" else one.facts.hdr_sent
-            for number, one in self.valid.items()
+            number: block.facts.hdr_due if since == "due" else block.facts.hdr_sent
+            for number, block in self.valid.items()
         }
         return {number: decode(text) for number, text in texts.items() if text}

@@ -31,7 +31,7 @@ from velodrome.model.study import Layer, Question, Study
 from velodrome.model.verdict import Basis, OwnShare
 
 MARGIN = 0.05
-"""Of the cost of a request: a server's share below this is no reason to choose another one. As for contestants that are
+"""Of the cost of a request: a server's share below this is no reason to choose another. As for contestants that are
 called equal (`standings.SETTLED`)."""
 BOUND_BY_CPU = 0.5
 """Share of what an app adds to the response time that its CPU fills, or CPUs in use, from which on CPU decides."""
@@ -53,7 +53,7 @@ def own_share(
     noise: Noise = SHIPPED,
 ) -> OwnShare | None:
     """Return where the cost of a request of a question comes from; None where its baselines do not tell."""
-    layers = {one.baseline.layer: one for one in study.baselines(question.name) if one.baseline}
+    layers = {layer.baseline.layer: layer for layer in study.baselines(question.name) if layer.baseline}
     if "app" not in layers:
         return None
     found = {
@@ -77,7 +77,9 @@ def own_share(
     framework = layers["framework"].baseline if "framework" in layers else None
     beneath = share_of(figures.get("framework"), whole)
     low = next((load.pace.rate for load in app.loads if isinstance(load.pace, Open)), None)
-    profile = next((one for one in profiles if one.trial.question == app.name and not one.failed), None)
+    profile = next(
+        (profile for profile in profiles if profile.trial.question == app.name and not profile.failed), None
+    )
     return OwnShare(
         contestant=app.contestants[0],
         basis=basis,
@@ -211,6 +213,6 @@ def _cost(share: OwnShare) -> str:
 
 def where_it_goes(share: OwnShare) -> str:
     """Return the heaviest functions of its profile: «Where its CPU goes: 41 % render (jinja2/environment.py) · …»."""
-    heaviest = sorted(share.functions.items(), key=lambda one: (-one[1], one[0]))[:FRAMES]
+    heaviest = sorted(share.functions.items(), key=lambda pair: (-pair[1], pair[0]))[:FRAMES]
     parts = [f"{percent(part)} {name}" for name, part in heaviest if part >= LEAST_TOLD]
     return f"Where its CPU goes: {' · '.join(parts)}" if parts else ""

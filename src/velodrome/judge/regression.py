@@ -102,12 +102,12 @@ def decide(found: Sequence[Found], margins: Mapping[str, float], looked_at: floa
 
     `looked_at` is by how much a chance grows because the race was looked at while it went on (`LOOKED_AT`).
     """
-    machine = Restlessness.of([one.figure.two for one in found if isinstance(one.figure, Compared)])
-    likely = [_likely(one.figure, machine) for one in found]
-    in_all = [min(1.0, chance * looked_at) for chance in holm([one.chance() for one in likely])]
+    machine = Restlessness.of([entry.figure.two for entry in found if isinstance(entry.figure, Compared)])
+    likely = [_likely(entry.figure, machine) for entry in found]
+    in_all = [min(1.0, chance * looked_at) for chance in holm([difference.chance() for difference in likely])]
     return [
-        _decided(one, sure, chance, _margin(one, margins), len(found) * looked_at)
-        for one, sure, chance in zip(found, likely, in_all, strict=True)
+        _decided(entry, sure, chance, _margin(entry, margins), len(found) * looked_at)
+        for entry, sure, chance in zip(found, likely, in_all, strict=True)
     ]
 
 
@@ -115,16 +115,18 @@ def _likely(figure: Compared | Failing, machine: Restlessness) -> Estimate | Fai
     return estimate(figure.two, machine, figure.bundle) if isinstance(figure, Compared) else figure
 
 
-def _margin(one: Found, margins: Mapping[str, float]) -> float:
-    """Return from where on a difference counts: as asked, or that of the metric, or the least that makes sense."""
-    metric = one.difference.metric
-    return margins.get(metric) or max(DIFF_METRICS[metric].margin, min(one.least, WIDEST))
+def _margin(entry: Found, margins: Mapping[str, float]) -> float:
+    """Return from where on a difference counts: as requested, or that of the metric, or the least that makes sense."""
+    metric = entry.difference.metric
+    return margins.get(metric) or max(DIFF_METRICS[metric].margin, min(entry.least, WIDEST))
 
 
-def _decided(one: Found, likely: Estimate | Failing, in_all: float, margin: float, family: float) -> Decided:
-    share = worse(one.difference.metric, likely.share)
+def _decided(
+    entry: Found, likely: Estimate | Failing, in_all: float, margin: float, family: float
+) -> Decided:
+    share = worse(entry.difference.metric, likely.share)
     known = replace(
-        one.difference,
+        entry.difference,
         margin=margin,
         interval=likely.shown,
         chance=likely.chance(),
@@ -170,8 +172,8 @@ def hopeless(likely: Likely, share: float, bound: float) -> str:
 
 # --- Thresholds: whether a figure became worse by more than is allowed, in each cell that shows it.
 #
-# One is broken where the difference is surely beyond it, all thresholds considered (Holm); it holds where the whole
-# interval stays within; else it is undecided, and never passes by luck.
+# A threshold is broken where the difference is surely beyond it, all thresholds considered (Holm); it holds where the
+# whole interval stays within; else it is undecided, and never passes by luck.
 
 
 def gates(
@@ -182,19 +184,19 @@ def gates(
 ) -> tuple[Gate, ...]:
     """Return what became of every threshold, wherever its metric was looked at.
 
-    `without_figures` are differences without figures: these cannot be told, unless they are clear without.
+    `without_figures` are differences without figures: these are undecided, unless they are clear without.
     """
-    asked = [
-        (threshold, one)
+    pairs = [
+        (threshold, decision)
         for threshold in thresholds
-        for one in decided
-        if one.difference.metric == threshold.metric
+        for decision in decided
+        if decision.difference.metric == threshold.metric
     ]
-    alone = [one.likely.chance(_share(threshold)) for threshold, one in asked]
+    alone = [decision.likely.chance(_share(threshold)) for threshold, decision in pairs]
     chances = [min(1.0, chance * looked_at) for chance in holm(alone)]
     found = [
-        _gate(threshold, one, chance, len(asked) * looked_at)
-        for (threshold, one), chance in zip(asked, chances, strict=True)
+        _gate(threshold, decision, chance, len(pairs) * looked_at)
+        for (threshold, decision), chance in zip(pairs, chances, strict=True)
     ]
     found += [
         Gate(
@@ -237,7 +239,7 @@ DRIFT = (
 
 
 def overall(differences: Sequence[Difference]) -> Change:
-    """Return the answer of all: one regression is enough."""
+    """Return the answer of all: a single regression is enough."""
     changes = {difference.change for difference in differences}
     for change in (Change.REGRESSION, Change.IMPROVEMENT):
         if change in changes:
@@ -245,15 +247,17 @@ def overall(differences: Sequence[Difference]) -> Change:
     return Change.SAME if changes == {Change.SAME} else Change.INSUFFICIENT
 
 
-def said(change: Change, differences: Sequence[Difference], block_s: float) -> str:
+def answer_sentence(change: Change, differences: Sequence[Difference], block_s: float) -> str:
     """Return the answer as a sentence or two."""
-    of = {one: [each for each in differences if each.change is one] for one in Change}
+    of = {kind: [difference for difference in differences if difference.change is kind] for kind in Change}
     parts = []
     if change is Change.REGRESSION:
-        parts.append(f"Regression: {listed([_moved(one) for one in of[change]], most=4)}.")
+        parts.append(f"Regression: {listed([_moved(difference) for difference in of[change]], most=4)}.")
     if of[Change.IMPROVEMENT]:
         opening = "Improvement" if change is Change.IMPROVEMENT else "Improved"
-        parts.append(f"{opening}: {listed([_moved(one) for one in of[Change.IMPROVEMENT]], most=4)}.")
+        parts.append(
+            f"{opening}: {listed([_moved(difference) for difference in of[Change.IMPROVEMENT]], most=4)}."
+        )
     if change is Change.SAME:
         parts.append(f"No difference beyond {_margins(differences)}.")
     elif of[Change.SAME]:
@@ -288,9 +292,9 @@ def _signed(value: float, places: int) -> str:
 def _margins(differences: Sequence[Difference]) -> str:
     """Return `5 % (p50 10 %, p99 30 %)`: the least margin, and those that are wider."""
     widest: dict[str, float] = {}
-    for one in differences:
-        if one.metric != "errors":
-            widest[one.metric] = max(widest.get(one.metric, 0.0), one.margin)
+    for difference in differences:
+        if difference.metric != "errors":
+            widest[difference.metric] = max(widest.get(difference.metric, 0.0), difference.margin)
     if not widest:
         return "the margin of errors"
     least = min(widest.values())
@@ -329,7 +333,7 @@ def notes(differences: Sequence[Difference], sides: Sides) -> list[str]:
         verb = "looks" if len(unsure) == 1 else "look"
         found.append(
             f"{len(unsure)} of {len(tested)} figures {verb} different by {'its' if len(unsure) == 1 else 'their'} own "
-            "interval; of so many looked at, one of twenty does by chance, so that is not called a change."
+            "interval; of so many looked at, one of twenty does by chance, so velodrome does not call that a change."
         )
     return found
 
@@ -358,14 +362,14 @@ def diff(sides: Sides, criteria: DiffCriteria = EVERYTHING) -> Diff:
     decided = decide(
         [figure for figure in found if isinstance(figure, Found)], criteria.margins, sides.looked_at
     )
-    every = sorted((*(one.difference for one in decided), *without_figures), key=_place)
+    every = sorted((*(decision.difference for decision in decided), *without_figures), key=_place)
     change = overall(every)
     return Diff(
         before=sides.before,
         after=sides.after,
         paired=sides.paired,
         change=change,
-        sentence=said(change, every, sides.block_s),
+        sentence=answer_sentence(change, every, sides.block_s),
         differences=tuple(every),
         gates=gates(criteria.thresholds, decided, without_figures, sides.looked_at),
         set_aside=sides.set_aside,
@@ -389,7 +393,7 @@ def figures(pairing: Pairing, paired: bool, criteria: DiffCriteria) -> Iterator[
     if any(pairing.broken):
         yield _by_failure(pairing)
         return
-    named = {*criteria.metrics, *(one.metric for one in criteria.thresholds)}
+    named = {*criteria.metrics, *(limit.metric for limit in criteria.thresholds)}
     for metric in looked_at(pairing.before.question, pairing.load):
         if criteria.metrics and metric not in named:
             continue
@@ -408,7 +412,7 @@ def figures(pairing: Pairing, paired: bool, criteria: DiffCriteria) -> Iterator[
 
 
 def _no_news(metric: str, figure: Compared | Failing | Missing) -> bool:
-    """Whether nobody misses a figure that was not asked for: no request failed, or too few were made for p99.9."""
+    """Whether nobody misses a figure that was not requested: no request failed, or too few were made for p99.9."""
     if isinstance(figure, Failing):
         return not figure.any
     return isinstance(figure, Missing) and metric in {"p99.9", "errors"}

@@ -67,7 +67,9 @@ def still_open(
         going |= {f"{question.name}/{label}" for label in labels}
         if labels:  # how much of a request is the app's own is measured in the same blocks
             going |= {
-                f"{one.name}/{label}" for one in study.baselines(question.name) for label in one.contestants
+                f"{baseline.name}/{label}"
+                for baseline in study.baselines(question.name)
+                for label in baseline.contestants
             }
     return frozenset(going)
 

@@ -16,7 +16,6 @@ from velodrome.judge.field import (
     at_its_own_limit,
     cpu_cost,
     failures,
-    ranking_load,
     spoilt_itself,
     throughput,
 )
@@ -47,7 +46,7 @@ class Ranking:
     places: Mapping[str, tuple[int, int]]
     """Of each the best and the worst place that it may have."""
     to_best: Mapping[str, Pair]
-    """Each one's value over that of `order[0]`; without those that share no block with it."""
+    """The value of each over that of `order[0]`; without those that share no block with it."""
 
     @property
     def ranks(self) -> Mapping[str, int]:
@@ -74,7 +73,7 @@ class Ranking:
         return next((sample.side for sample in self.comparison.samples if sample.label == label), None)
 
     def over(self, label: str, other: str) -> Pair | None:
-        """Return one over the other; None where one never answered or they share no block."""
+        """Return the ratio of two contestants; None where one never answered or they share no block."""
         answered = {sample.label for sample in self.comparison.samples}
         return self.comparison.pair(label, other) if {label, other} <= answered else None
 
@@ -82,7 +81,7 @@ class Ranking:
 def rank(samples: Sequence[Sample], confidence: float = CONFIDENCE) -> Ranking | None:
     """Rank by value, more being better; who has none is last. None when nobody has any.
 
-    `confidence` is that with which all that is said of who is better holds together.
+    `confidence` is that with which all statements on who is better hold together.
     """
     answered = [sample for sample in samples if sample.values]
     if not answered:
@@ -117,7 +116,8 @@ def equal(pair: Pair) -> bool:
 
 
 def _clearly_better(comparison: Comparison, label: str, than: str) -> bool:
-    """Return whether one is: a lower bound can win and cannot lose, an upper one can lose and cannot win."""
+    """Return whether `first` is better: a lower bound can win and cannot lose, an upper bound can lose and cannot
+    win."""
     side = {sample.label: sample.side for sample in comparison.samples}
     if side[label] is Side.AT_MOST or side[than] is Side.AT_LEAST:
         return False
@@ -128,7 +128,7 @@ def _clearly_better(comparison: Comparison, label: str, than: str) -> bool:
 # --- The command that measures one cell of a comparison of apps again: such a study has no file to name.
 
 REQUESTS_FILE = "REQUESTS"
-"""Stands for the file, where requests came from one: what they say does not go on a line."""
+"""Stands for the file, where requests came from a file: their contents do not go on a line."""
 BODY_FILE = "BODY"
 """Stands for the file of what a simulated third party answers, where that does not go on a line."""
 
@@ -152,7 +152,7 @@ def command_again(app: App, contestant: Contestant, question: Question, limits: 
 
 
 def app_words(app: App) -> list[str]:
-    """Return the options of a command line that say what an app runs in, what it is asked, and what it needs."""
+    """Return the options of a command line that say what an app runs in, which requests it gets, and what it needs."""
     words = ["--python", app.python, "--cwd", app.cwd]
     words += ["--interface", app.named_interface] if app.named_interface else []
     words += ["--proto", app.proto] if app.proto else []
@@ -181,15 +181,15 @@ def _memory(count: int) -> str:
     return f"{count // 1024}k" if count % 1024 == 0 else f"{count // 1000}kB"
 
 
-def _line(asked: Request, everywhere: Collection[str]) -> str | None:
+def _line(request: Request, everywhere: Collection[str]) -> str | None:
     """Return a request as it is typed, None where a line does not say all of it; headers `everywhere` stand beside."""
     besides = {"content-type", *(name.lower() for name in everywhere)}
-    given = [name for name, _ in asked.headers if name.lower() not in besides]
-    if given or asked.expect_body or asked.expect_contains or (asked.body and asked.body.base64):
+    given = [name for name, _ in request.headers if name.lower() not in besides]
+    if given or request.expect_body or request.expect_contains or (request.body and request.body.base64):
         return None
-    body = f" {asked.body.text}" if asked.body else ""
-    status = f" -> {asked.expect_status}" if asked.expect_status is not None else ""
-    return f"{asked.method} {asked.path}{body}{status}"
+    body = f" {request.body.text}" if request.body else ""
+    status = f" -> {request.expect_status}" if request.expect_status is not None else ""
+    return f"{request.method} {request.path}{body}{status}"
 
 
 # --- Each step of a load whose rate changes, all blocks together, and up to which rate a contestant kept up.
@@ -272,7 +272,7 @@ def steps_sentence(load: Load, found: Mapping[str, LatencyView]) -> list[str]:
     parts = [f"{', '.join(all_of_it)} up to the end"] if all_of_it else []
     parts += [
         f"{called} up to {exact(rate)}" if rate is not None else f"{called} from the beginning not"
-        for called, rate in sorted(partly.items(), key=lambda one: -(one[1] or 0.0))
+        for called, rate in sorted(partly.items(), key=lambda pair: -(pair[1] or 0.0))
     ]
     went = load.pace.ends.replace("..", " to ")
     return [f"As the rate went from {went}/s, these kept up with it: {'; '.join(parts)}"]
@@ -281,7 +281,7 @@ def steps_sentence(load: Load, found: Mapping[str, LatencyView]) -> list[str]:
 # --- Latency of one contestant under one load, and by whose clock: what each generator tells, and no more.
 #
 # Percentiles of blocks are merged through histograms where the generator gives them. Where it gives percentiles alone,
-# those of all blocks together lie between the lowest and the highest of them, and this is all that is said.
+# those of all blocks together lie between the lowest and the highest of them, and the report shows no more.
 
 KEPT_UP = 0.9
 """Share of an open loop's rate below which a server did not keep up."""
@@ -311,10 +311,10 @@ def latency_view(runner: Runner, load: Load) -> LatencyView | None:
     costs = cpu_cost(runner, load)
     view = LatencyView(
         load=load.label,
-        p50_ms=shown_latency.told_ms(50),
-        p90_ms=shown_latency.told_ms(90),
-        p99_ms=shown_latency.told_ms(99),
-        p99_9_ms=shown_latency.told_ms(99.9),
+        p50_ms=shown_latency.supported_ms(50),
+        p90_ms=shown_latency.supported_ms(90),
+        p99_ms=shown_latency.supported_ms(99),
+        p99_9_ms=shown_latency.supported_ms(99.9),
         max_ms=shown_latency.max_ms,
         achieved_rps=answers / span if span else 0.0,
         errors=sum(failures(measurement, load) for measurement in shown),
@@ -369,7 +369,7 @@ def _foreign(shown: Sequence[Measurement]) -> bool:
 
 
 def _as_reported(view: LatencyView, shown: Sequence[Measurement]) -> LatencyView:
-    """Return the percentiles of a generator without histograms: its own of one block, bounds of several."""
+    """Return the percentiles of a generator without histograms: of one block its own, of several their bounds."""
     latencies = [
         measurement.load.due if measurement.load.due != UNKNOWN_LATENCY else measurement.load.sent
         for measurement in shown
@@ -403,7 +403,7 @@ def _driver(shown: Sequence[Measurement]) -> DriverView:
         version=facts.driver_version,
         basis=basis(facts),
         checks=facts.checks or "status and body",
-        untold=tuple(untold(facts)),
+        untold=tuple(missing_facts(facts)),
         notes=tuple(dict.fromkeys(note for measurement in shown for note in measurement.load.driver_notes)),
         generator_cpus=used,
         command=facts.driver_command,
@@ -417,7 +417,7 @@ def basis(facts: LoadFacts) -> str:
     return f"{facts.latency_is} ({facts.driver})"
 
 
-def untold(facts: LoadFacts) -> list[str]:
+def missing_facts(facts: LoadFacts) -> list[str]:
     """Return what a generator does not tell, of what velodrome's own does."""
     if facts.driver == "velodrome":
         return []
@@ -455,7 +455,7 @@ def _merged(texts: Sequence[str | None]) -> Histogram:
 
 def standings(question: Question, runners: Sequence[Runner], ranking: Ranking | None) -> tuple[Standing, ...]:
     """Return all rows: the ranked ones by their estimates, then those set aside, then those that failed."""
-    load = ranking_load(question)
+    load = question.ranking_load
     rates = rates_of(question, runners)
     costs = alone([cpu_cost(runner, load) for runner in runners])
     rows = [_row(question, runner, ranking, rates, costs) for runner in runners]
@@ -471,7 +471,7 @@ def standings(question: Question, runners: Sequence[Runner], ranking: Ranking | 
 
 def rates_of(question: Question, runners: Sequence[Runner]) -> dict[str, Interval]:
     """Return right answers a second of each contestant by itself, under the load that ranks."""
-    load = ranking_load(question)
+    load = question.ranking_load
     found = alone([throughput(runner, question, load) for runner in runners])
     for runner in runners:
         shown = runner.shown_under(load)
@@ -499,7 +499,7 @@ def _row(
     rates: Mapping[str, Interval],
     costs: Mapping[str, Interval],
 ) -> Standing:
-    load = ranking_load(question)
+    load = question.ranking_load
     limit = runner.ceiling(question, load)
     if limit and limit.bound not in ("slots", "cpu"):
         limit = None  # that of the load is the same for all: the answer tells it once
@@ -507,9 +507,9 @@ def _row(
     low, high = ranking.places.get(runner.label, (None, None)) if ranking else (None, None)
     side = runner.bound_under(load) if low is not None else None
     views = [
-        replace(view, compares=question.app is None or not isinstance(one.pace, Closed))
-        for one in question.loads
-        if (view := latency_view(runner, one)) is not None
+        replace(view, compares=question.app is None or not isinstance(other.pace, Closed))
+        for other in question.loads
+        if (view := latency_view(runner, other)) is not None
     ]
     return Standing(
         contestant=runner.label,
@@ -564,11 +564,11 @@ def _too_few(runner: Runner, load: Load) -> list[str]:
 def _notes(runner: Runner) -> list[str]:
     """Return flags and failures as sentences: each kind once under each load, with its blocks.
 
-    Not that one block alone was too short for a percentile: the blocks are merged, and one for which they
+    Not that one block alone was too short for a percentile: the blocks are merged, and a percentile for which they
     still are too few is shown as missing.
     """
     seen: dict[tuple[str, str], tuple[str, list[int]]] = {}
-    for measurement in sorted(runner.measured, key=lambda one: one.trial.block):
+    for measurement in sorted(runner.measured, key=lambda measurement: measurement.trial.block):
         for flag in measurement.flags:
             if flag.kind is FlagKind.TOO_SHORT and flag.severity is Severity.NOTE:
                 continue

@@ -36,7 +36,7 @@ NORMAL = 1.959963984540054
 
 
 def _special() -> Any:
-    """Return the special functions of scipy: half a second to import, and most commands end before they need one.
+    """Return the special functions of scipy: half a second to import, and most commands end before they need any.
 
     `scipy.stats` takes a second, and calls these.
     """
@@ -97,7 +97,7 @@ def more_by_chance(count: int, of: int, other: int, other_of: int) -> float:
 
 
 def order_statistics(count: int, share: float) -> tuple[int, int]:
-    """Return the ranks between whose values the true quantile lies, of so many independent ones.
+    """Return the ranks between whose values the true quantile lies, of so many independent values.
 
     By the binomial distribution, at most 2.5 % on either side; a rank of 0 is below and of `count` + 1 above them all.
     """
@@ -114,7 +114,7 @@ def order_statistics(count: int, share: float) -> tuple[int, int]:
 # --- What is left of values when all that is known of them is taken away, as a distribution that noise is drawn from.
 
 FEWEST = 24
-"""Under this many, residuals say too little of the shape of their distribution, and normal ones are drawn."""
+"""Under this many, residuals say too little of the shape of their distribution, and normal deviates are drawn."""
 
 
 def shape(residuals: Iterable[NDArray[np.float64]]) -> tuple[float, ...]:
@@ -124,7 +124,7 @@ def shape(residuals: Iterable[NDArray[np.float64]]) -> tuple[float, ...]:
     if pool.size < FEWEST or size < 1e-9:
         return ()
     pool = np.sort(np.round(pool / size, 3))
-    return tuple(float(one) for one in np.concatenate([pool, -pool]))
+    return tuple(float(residual) for residual in np.concatenate([pool, -pool]))
 
 
 # --- Compares contestants block by block: ratios with intervals that hold for all of them at once.
@@ -132,7 +132,7 @@ def shape(residuals: Iterable[NDArray[np.float64]]) -> tuple[float, ...]:
 # The method and its sources stand in `docs/method.md`, «Comparing». In short: values are compared as logs, within
 # blocks; the spread of a pair is what it shows itself, moderated by what the other contestants show and by what two
 # equal servers are known to differ by; and the width of an interval comes from a bootstrap of the whole comparison, the
-# choice of the best included, because the best of ten equal ones always looks better.
+# choice of the best included, because the best of ten equal contestants always looks better.
 
 NOISE = SHARES["throughput busy"].share
 """Standard deviation, from block to block, of the ratio of two equal busy servers (docs/method.md, «Noise»)."""
@@ -146,7 +146,7 @@ _AT_ONCE = 2_000_000
 
 
 class Side(StrEnum):
-    """Where the true number lies, seen from the one measured."""
+    """Where the true number lies, seen from the measured number."""
 
     AT_LEAST = "at least"
     AT_MOST = "at most"
@@ -154,7 +154,7 @@ class Side(StrEnum):
 
 @dataclass(frozen=True)
 class Hosts:
-    """On which host each block ran, where several ran those of one race."""
+    """On which host each block ran, where several hosts ran the blocks of one race."""
 
     of: Mapping[int, str]
     alike: bool = True
@@ -165,7 +165,7 @@ class Hosts:
         found: dict[str, list[float]] = {}
         for block, value in values.items():
             found.setdefault(self.of.get(block, ""), []).append(value)
-        return [np.array(one) for _, one in sorted(found.items())]
+        return [np.array(group) for _, group in sorted(found.items())]
 
 
 @dataclass(frozen=True)
@@ -193,7 +193,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Pair:
-    """One contestant over another."""
+    """The ratio of two contestants."""
 
     ratio: Interval
     spread: float
@@ -243,13 +243,13 @@ class Comparison:
                 apart.setdefault((label, hosts.of.get(block, "") if hosts else ""), {})[block] = value
         left = _residuals(apart, {(label, host): self._of[label].presumed for label, host in apart})
         return {
-            label: np.concatenate([found for (one, _), found in left.items() if one == label])
+            label: np.concatenate([found for (name, _), found in left.items() if name == label])
             for label in self._logs
         }
 
     @property
     def restless(self) -> Mapping[str, tuple[float, float]]:
-        """Of each the variance of its values over the presumed one, and how many degrees of freedom that has."""
+        """Of each the variance of its values over the presumed variance, and how many degrees of freedom that has."""
         cells = sum(len(self._logs[label]) for label in self._own)
         df = cells - len(self._logs) - len({block for logs in self._logs.values() for block in logs}) + 1
         return {
@@ -404,23 +404,23 @@ class _Found:
 
 def _over_hosts(groups: Sequence[NDArray[np.float64]], known: _Known) -> _Found:
     """Return the variances of figures, by host; there are at least two."""
-    sizes = np.array([one.size for one in groups], float)
+    sizes = np.array([group.size for group in groups], float)
     blocks, hosts = float(sizes.sum()), len(groups)
     own_df = blocks - hosts
-    own = sum(float(((one - one.mean()) ** 2).sum()) for one in groups) / own_df if own_df else 0.0
+    own = sum(float(((group - group.mean()) ** 2).sum()) for group in groups) / own_df if own_df else 0.0
     prior_df, within = _believed(known.within, known.within_df, own_df, own)
     # Of the mean of all blocks, a host counts by its share of them; its mean square has it in full.
-    each = float((sizes**2).sum()) / blocks
-    shows = (blocks - each) / (hosts - 1)
-    part = each * known.between
+    blocks_each = float((sizes**2).sum()) / blocks
+    shows = (blocks - blocks_each) / (hosts - 1)
+    part = blocks_each * known.between
     presumed = within + part
     # Satterthwaite: degrees of freedom of a sum of two variances.
     spread = within**2 / max(prior_df + own_df, 1.0) + part**2 / HOSTS_DF
     df = presumed**2 / spread if spread else HOSTS_DF
     prior = _moderated([(df, presumed), (known.lent_df, known.lent)])
-    seen = max(0.0, within + each / shows * (_between(groups) - within))
+    seen = max(0.0, within + blocks_each / shows * (_between(groups) - within))
     left, variance = _believed(prior, df + known.lent_df, hosts - 1.0, seen)
-    # Whole tenths, or whole ones: the worlds of an interval are drawn once for each.
+    # Whole tenths, or whole numbers: the worlds of an interval are drawn once for each.
     return _Found(within, variance, math.floor(10 * left) / 10 if left < 10 else float(math.floor(left)))
 
 
@@ -429,20 +429,22 @@ def _between(groups: Sequence[NDArray[np.float64]]) -> float:
     if len(groups) < 2:
         return 0.0
     middle = float(np.concatenate(groups).mean())
-    return sum(one.size * (float(one.mean()) - middle) ** 2 for one in groups) / (len(groups) - 1)
+    return sum(group.size * (float(group.mean()) - middle) ** 2 for group in groups) / (len(groups) - 1)
 
 
 def host_levels(samples: Sequence[Sample]) -> list[tuple[str, str, Interval]]:
-    """Return which hosts did more or less than the first by name, beyond chance: host, that first one, and the ratio.
+    """Return which hosts did more or less than the first by name, beyond chance: host, that first host, and the ratio.
 
     By the contestants that ran in every block: of each the block's value over its mean. All ratios hold together
     (Bonferroni).
     """
-    every = set().union(*(one.values.keys() for one in samples), set())
-    whole = [one for one in samples if one.values.keys() == every and one.hosts is not None]
+    every = set().union(*(sample.values.keys() for sample in samples), set())
+    whole = [sample for sample in samples if sample.values.keys() == every and sample.hosts is not None]
     if not whole or whole[0].hosts is None:
         return []
-    logs = {one.label: {block: math.log(value) for block, value in one.values.items()} for one in whole}
+    logs = {
+        sample.label: {block: math.log(value) for block, value in sample.values.items()} for sample in whole
+    }
     middle = {label: sum(own.values()) / len(own) for label, own in logs.items()}
     of_block = {
         block: float(np.mean([logs[label][block] - middle[label] for label in logs])) for block in every
@@ -453,9 +455,13 @@ def host_levels(samples: Sequence[Sample]) -> list[tuple[str, str, Interval]]:
     if len(names) < 2:
         return []
     own_df = float(len(every) - len(names))
-    own = sum(float(((one - one.mean()) ** 2).sum()) for one in groups.values()) / own_df if own_df else 0.0
-    noise = max(one.presumed for one in whole)
-    df, variance = _believed(noise, min(one.noise_df for one in whole), own_df, own)
+    own = (
+        sum(float(((group - group.mean()) ** 2).sum()) for group in groups.values()) / own_df
+        if own_df
+        else 0.0
+    )
+    noise = max(sample.presumed for sample in whole)
+    df, variance = _believed(noise, min(sample.noise_df for sample in whole), own_df, own)
     width = student_t(df + own_df, 1 - (1 - CONFIDENCE) / (len(names) - 1))
     first = groups[names[0]]
     found = []
@@ -491,7 +497,7 @@ def critical_of_field(
 
     Draws worlds in which all contestants are equal, picks the best in each as the judge does, and takes the
     quantile of `confidence` of the largest |t| between the best and any other. Each world has its own true variance,
-    drawn around the known one with `prior_df` degrees of freedom. With one contestant it is the t of its
+    drawn around the known noise with `prior_df` degrees of freedom. With one contestant it is the t of its
     mean, with two that of their difference (Student's, for normal noise); with more it grows like Tukey's
     range.
     """
@@ -519,7 +525,7 @@ def _noise(draw: np.random.Generator, shape: tuple[float, ...], size: tuple[int,
 
 
 def _true_noise(draw: np.random.Generator, df: float, size: int | tuple[int, ...]) -> NDArray[np.float64]:
-    """Return for each world its true noise over the presumed one, which is known with `df` degrees of freedom."""
+    """Return for each world its true noise over the presumed noise, which is known with `df` degrees of freedom."""
     found: NDArray[np.float64] = np.sqrt(df / draw.chisquare(df, size)) if df else np.ones(size)
     return found
 
@@ -556,16 +562,16 @@ def _fit(
 ) -> tuple[NDArray[np.float64], int]:
     """Return the residuals of a two-way fit with a weight for each label, and their degrees of freedom."""
     labels, blocks = len(weights), int(at_block.max()) + 1
-    each = weights[at_label]
+    weight = weights[at_label]
     there = np.zeros((blocks, labels))
-    there[at_block, at_label] = each
+    there[at_block, at_label] = weight
     size = there.sum(axis=1)
-    means = np.bincount(at_block, each * values, blocks) / size
+    means = np.bincount(at_block, weight * values, blocks) / size
     normal = np.diag(there.sum(axis=0)) - there.T @ (there / size[:, None])
-    right = np.bincount(at_label, each * values, labels) - there.T @ means
+    right = np.bincount(at_label, weight * values, labels) - there.T @ means
     levels, _, rank, _ = np.linalg.lstsq(normal, right, rcond=1e-9)
     left = values - levels[at_label]
-    left -= (np.bincount(at_block, each * left, blocks) / size)[at_block]
+    left -= (np.bincount(at_block, weight * left, blocks) / size)[at_block]
     return left, len(values) - int(rank) - blocks
 
 
@@ -601,7 +607,7 @@ class Limit:
 
     @property
     def flipped(self) -> "Limit":
-        """Return the same of one over the number."""
+        """Return the same of the reciprocal."""
         return replace(self, side=Side.AT_MOST if self.side is Side.AT_LEAST else Side.AT_LEAST)
 
 
@@ -738,7 +744,7 @@ def _gaps(results: Sequence[Measurement | Failed]) -> list[float]:
         except ValueError:
             continue
     times.sort()
-    # Longer ones are pauses between a run and its resumption, not trials.
+    # Longer gaps are pauses between a run and its resumption, not trials.
     return [later - earlier for earlier, later in pairwise(times) if 0 < later - earlier < 600]
 
 
@@ -785,7 +791,7 @@ def next_look(blocks: int) -> int:
 
 # --- How large a difference looks by chance alone: a bootstrap of worlds in which nothing changed.
 #
-# Each world has a true noise of its own, drawn around the presumed one, because that is not known exactly; its blocks
+# Each world has a true noise of its own, drawn around the presumed noise, because that is not known exactly; its blocks
 # are drawn from what is left of this machine's blocks (residuals, both signs), or are normal where these are too few.
 # In each the same statistic is taken as of the measurements: the mean difference over its standard error (bootstrap-t:
 # Efron and Tibshirani, «An Introduction to the Bootstrap», 1993, chapters 12 and 16).
@@ -822,15 +828,15 @@ def by_chance(t: float, design: Design, shape: tuple[float, ...] = ()) -> float:
     With a shape of the noise, the larger of that by the shape and that by normal noise.
     """
     found = (
-        (1 + WORLDS - int(np.searchsorted(_statistics(design, one), abs(t)))) / (WORLDS + 1)
-        for one in {(), shape}
+        (1 + WORLDS - int(np.searchsorted(_statistics(design, pool), abs(t)))) / (WORLDS + 1)
+        for pool in {(), shape}
     )
     return min(1.0, max(found))
 
 
 def critical_of_difference(chance: float, design: Design, shape: tuple[float, ...] = ()) -> float:
     """Return how many standard errors a difference reaches by chance in a share of worlds."""
-    return max(float(np.quantile(_statistics(design, one), 1 - chance)) for one in {(), shape})
+    return max(float(np.quantile(_statistics(design, pool), 1 - chance)) for pool in {(), shape})
 
 
 @lru_cache(maxsize=128)
@@ -877,7 +883,7 @@ def _squares(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _moderated_worlds(squares: NDArray[np.float64], design: Design, presumed: float) -> NDArray[np.float64]:
-    """Return the variance as `estimate` takes it: the presumed one and the blocks' own, each by its weight."""
+    """Return the variance as `estimate` takes it: the presumed variance and the blocks' own, each by its weight."""
     return (design.prior_df * presumed + squares) / (design.prior_df + design.own_df)
 
 
@@ -887,13 +893,13 @@ def _moderated_worlds(squares: NDArray[np.float64], design: Design, presumed: fl
 # runs: the machine drifted between them by nobody knows how much, and no number of blocks tells it; it is presumed to
 # have drifted by as much as two equal servers differ, and this stays however many blocks there are.
 #
-# The noise is what the blocks show, moderated by the presumed one (Smyth 2004, see `docs/method.md`), which is scaled
+# The noise is what the blocks show, moderated by the presumed noise (Smyth 2004, see `docs/method.md`), which is scaled
 # up where this machine is more restless than presumed in most of its figures (`Restlessness`), and never down.
 
 _LARGEST = 100.0
 """A log ratio; no number is so much larger than another."""
 LEAST_DF = 3
-"""Degrees of freedom that the blocks themselves must give before anything is said of a figure: four blocks of a race.
+"""Degrees of freedom that the blocks themselves must give before a figure is judged: four blocks of a race.
 
 Some servers are fast or slow from start to start (threads that share the interpreter's lock: by 40 %), whatever is
 presumed of them: of two or three blocks all may look alike by chance.
@@ -909,7 +915,7 @@ class Two:
     before: Series
     after: Series
     drift: float = 0.0
-    """What the machine is presumed to drift by between two runs, over the noise; 0: both are of one, interleaved."""
+    """What the machine is presumed to drift by between two runs, over the noise; 0: both are of one interleaved run."""
 
     @property
     def paired(self) -> bool:
@@ -962,7 +968,7 @@ class Two:
 
     @cached_property
     def own(self) -> float:
-        """The variance of a block's log ratio, by these blocks alone; 0 where one block cannot tell."""
+        """The variance of a block's log ratio, by these blocks alone; 0 where a single block cannot tell."""
         df = self.design.own_df
         return float((self.residuals**2).sum()) / df if df > 0 else 0.0
 
@@ -975,7 +981,7 @@ class Estimate:
     spread: float
     """Standard deviation of a block's log ratio, moderated."""
     drift: float
-    """Standard deviation of what the machine did between two runs; 0 within one."""
+    """Standard deviation of what the machine did between two runs; 0 within a run."""
     design: Design
     shape: tuple[float, ...] = ()
     bundle: int = 1
@@ -1036,7 +1042,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Restlessness:
-    """How this machine's noise is to the presumed one, by all figures of a diff together."""
+    """This machine's noise over the presumed noise, by all figures of a diff together."""
 
     factor: float
     """Of variances; at least 1."""
@@ -1046,13 +1052,13 @@ class Restlessness:
     @staticmethod
     def of(figures: Sequence[Two]) -> "Restlessness":
         """Return it; the median, so that one figure that runs wild does not blur all others."""
-        repeated = [one for one in figures if one.design.own_df > 1]
+        repeated = [figure for figure in figures if figure.design.own_df > 1]
         if len(repeated) < _FEWEST_TO_TELL:
             return Restlessness(1.0, ())
-        df = float(np.median([one.design.own_df for one in repeated]))
-        middle = float(np.median([one.own / _presumed(one) for one in repeated]))
+        df = float(np.median([two.design.own_df for two in repeated]))
+        middle = float(np.median([two.own / _presumed(two) for two in repeated]))
         factor = max(1.0, middle * df / median_of_chi2(df))
-        scaled = [one.residuals / math.sqrt(_spread_of(one, factor)) for one in repeated]
+        scaled = [two.residuals / math.sqrt(_spread_of(two, factor)) for two in repeated]
         return Restlessness(factor, shape(scaled))
 
 

@@ -15,7 +15,7 @@ STEADY = 0.15
 FEW = 20
 """Requests that a median is of, at least."""
 SECOND = 3
-"""Requests for each connection, at least, for the median to be of reused ones."""
+"""Requests for each connection, at least, for the median to be of reused connections."""
 
 
 def all_but_the_fastest(loads: Sequence[tuple[float | None, float | None, float | None]]) -> Reused | None:

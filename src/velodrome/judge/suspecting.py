@@ -4,7 +4,7 @@
     glances(seen)                         # diagnoses/fault.py: {"nodelay": "p50 42.5 ms on reused connections, …"}
 
 Nothing is measured for this, so most of what the doctor sees is missing: there is no heartbeat, and the slope has two
-ends, a load with hardly any request in flight and the one with the most throughput. By Little's law the second's
+ends, a load with hardly any request in flight and the load with the most throughput. By Little's law the second's
 throughput times what a request takes in the first is how many are in work at once. Where that is clearly less than
 there are in flight, something bounds it.
 """
@@ -61,11 +61,11 @@ def symptoms(measured: Iterable[Measurement], stack: Stack, machine_cpus: int = 
     )
 
 
-# --- Requests on a connection of their own, and on a reused one.
+# --- Requests on a connection of their own, and on a reused connection.
 
 
 def _compared(every: Sequence[Measurement]) -> Reused | None:
-    """Return both medians at one low rate; of several pairs the one that differs least."""
+    """Return both medians at one low rate; of several pairs that which differs least."""
     found = []
     for fresh in every:
         if fresh.trial.load.keepalive or not isinstance(fresh.trial.load.pace, Open):
@@ -76,7 +76,7 @@ def _compared(every: Sequence[Measurement]) -> Reused | None:
             first, later = _median(fresh), _median(reused)
             if first is not None and later is not None:
                 found.append(Reused(first, later))
-    return min(found, key=lambda one: one.later_ms - one.first_ms, default=None)
+    return min(found, key=lambda reused: reused.later_ms - reused.first_ms, default=None)
 
 
 def _steady(every: Sequence[Measurement], room: int) -> Reused | None:

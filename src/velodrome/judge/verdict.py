@@ -8,7 +8,7 @@ from velodrome.guest.stack import Stack
 from velodrome.judge import settling
 from velodrome.judge.answering import answer
 from velodrome.judge.claims import Evidence, judge_claims, tabulate
-from velodrome.judge.field import ranking_load, runners, throughput
+from velodrome.judge.field import runners, throughput
 from velodrome.judge.own_share import own_share
 from velodrome.judge.statistics import host_levels
 from velodrome.judge.words import blocks, listed, sentence
@@ -61,7 +61,7 @@ def profile_view(profile: Profile, study: Study | None = None) -> ProfileView:
 
 
 def judge(runs: Sequence[Results], stacks: Mapping[str, Stack], finished: str = "") -> Verdict:
-    """Return the verdict on one results file, or on several of one study, whose blocks then add up.
+    """Return the verdict on one results file, or on several files of one study, whose blocks then add up.
 
     `finished` says how the race ended where that is known; else it follows from what is there. Files of machines that
     differ are judged as blocks of several hosts, each whole on one of them. Raises ValueError when there is no file.
@@ -92,8 +92,12 @@ def judge(runs: Sequence[Results], stacks: Mapping[str, Stack], finished: str = 
         study=study.name,
         title=study.title,
         seed=header.seed,
-        answers=tuple(settling.with_stops(one) if study.until_settled else one for one in found if one),
-        set_aside=tuple(set_aside(_asked(study, results), stacks)),
+        answers=tuple(
+            settling.with_stops(answered) if study.until_settled else answered
+            for answered in found
+            if answered
+        ),
+        set_aside=tuple(set_aside(_without_layers(study, results), stacks)),
         notes=(
             *_not_run(study, found),
             *_left_out(study, stacks),
@@ -115,7 +119,7 @@ def judge(runs: Sequence[Results], stacks: Mapping[str, Stack], finished: str = 
 
 
 def _findings(runs: Sequence[Results]) -> tuple[Finding, ...]:
-    """Return what experiments came to; of one that several files hold, the last."""
+    """Return what experiments came to; of an experiment that several files hold, the last."""
     found = {finding.experiment.name: finding for run in runs for finding in run.findings}
     return tuple(found.values())
 
@@ -125,13 +129,17 @@ def _profiles(runs: Sequence[Results]) -> tuple[Profile, ...]:
 
 
 def _not_run(study: Study, found: Sequence[Answer | None]) -> list[str]:
-    asked = {question.name for question, _ in study.pairs()}
+    wanted = {question.name for question, _ in study.pairs()}
     why = {True: "nothing of it was run", False: f"the {study.form} form leaves it out"}
     pairs = zip(study.answered, found, strict=True)
-    return [f"{one.name}: {why[one.name in asked]}." for one, answered in pairs if answered is None]
+    return [
+        f"{question.name}: {why[question.name in wanted]}."
+        for question, answered in pairs
+        if answered is None
+    ]
 
 
-def _asked(study: Study, results: Sequence[Result]) -> list[Result]:
+def _without_layers(study: Study, results: Sequence[Result]) -> list[Result]:
     """Return the results that answers rest on: a baseline is known by what it lacks alone."""
     baselines = {question.name for question in study.questions if question.baseline}
     return [result for result in results if result.trial.question not in baselines]
@@ -179,7 +187,7 @@ def same_hosts(run: Results) -> None:
 
     Raises DifferentMachinesError.
     """
-    names = sorted({one.machine.name for one in run.trials if one.machine is not None})
+    names = sorted({trial.machine.name for trial in run.trials if trial.machine is not None})
     if len(names) > 1:
         raise DifferentMachinesError([f"blocks of {run.header.study.name} on {listed(names)}"])
 
@@ -190,14 +198,14 @@ def untorn(results: Sequence[Result]) -> tuple[list[Result], list[str]]:
     A host that was lost in the middle of a block leaves a part of it, which another then ran anew: of a block the host
     of its last line counts.
     """
-    last = {one.trial.block: one.machine.name if one.machine else "" for one in results}
+    last = {result.trial.block: result.machine.name if result.machine else "" for result in results}
     kept, left = [], dict[int, set[str]]()
-    for one in results:
-        name = one.machine.name if one.machine else ""
-        if name == last[one.trial.block]:
-            kept.append(one)
+    for result in results:
+        name = result.machine.name if result.machine else ""
+        if name == last[result.trial.block]:
+            kept.append(result)
         else:
-            left.setdefault(one.trial.block, set()).add(name)
+            left.setdefault(result.trial.block, set()).add(name)
     return kept, [
         f"Block {block + 1} was begun on {listed(sorted(names))} and run anew on {last[block]}: of what was begun "
         "nothing counts."
@@ -208,8 +216,8 @@ def untorn(results: Sequence[Result]) -> tuple[list[Result], list[str]]:
 def _hosts(study: Study, results: Sequence[Result], stacks: Mapping[str, Stack], noise: Noise) -> list[str]:
     """Return on which hosts blocks ran, and which of them did more or less than another beyond chance."""
     blocks_of: dict[str, set[int]] = {}
-    for one in results:
-        blocks_of.setdefault(one.machine.name if one.machine else HERE, set()).add(one.trial.block)
+    for result in results:
+        blocks_of.setdefault(result.machine.name if result.machine else HERE, set()).add(result.trial.block)
     if len(blocks_of) < 2:
         return []
     counts = [f"{name} ({len(numbers)})" for name, numbers in sorted(blocks_of.items())]
@@ -218,12 +226,12 @@ def _hosts(study: Study, results: Sequence[Result], stacks: Mapping[str, Stack],
         "one host."
     ]
     for question in study.answered:
-        load = ranking_load(question)
-        samples = [throughput(one, question, load) for one in runners(question, results, stacks, noise)]
+        load = question.ranking_load
+        samples = [throughput(runner, question, load) for runner in runners(question, results, stacks, noise)]
         found += [
             f"In {question.name}, {host or HERE} did {ratio.mid:.2f} [{ratio.low:.2f}, {ratio.high:.2f}] times what "
             f"{other or HERE} did."
-            for host, other, ratio in host_levels([one for one in samples if one is not None])
+            for host, other, ratio in host_levels([sample for sample in samples if sample is not None])
         ]
     return found
 
@@ -232,7 +240,7 @@ HERE = "the machine that the race began on"
 
 
 def _joined(runs: Sequence[Results]) -> list[Result]:
-    """Return all results; the blocks of a later file count on from those of the one before it.
+    """Return all results; the blocks of a later file count on from those of the file before it.
 
     Where the files are of machines that differ, what names no host of its own gets one by its machine.
     """
@@ -246,14 +254,14 @@ def _joined(runs: Sequence[Results]) -> list[Result]:
             number = kinds.index(_kind(run.header.machine)) + 1
             own = RanOn(f"machine {number}", run.header.machine)
         for result in run.trials:
-            machine = _told_apart(result.machine, of_name) if result.machine else own
+            machine = _numbered(result.machine, of_name) if result.machine else own
             trial = replace(result.trial, block=result.trial.block + offset)
             joined.append(replace(result, trial=trial, machine=machine))
         offset = max((result.trial.block + 1 for result in joined), default=0)
     return joined
 
 
-def _told_apart(machine: RanOn, of_name: dict[str, list[tuple[str, ...]]]) -> RanOn:
+def _numbered(machine: RanOn, of_name: dict[str, list[tuple[str, ...]]]) -> RanOn:
     """Return a host with a number behind its name where another kind of machine calls itself the same."""
     kinds = of_name.setdefault(machine.name, [])
     if (kind := _kind(machine.facts)) not in kinds:
@@ -278,9 +286,9 @@ def set_aside(results: Iterable[Result], stacks: Mapping[str, Stack]) -> list[st
             reasons = [
                 (flag.kind.value, flag.sentence) for flag in result.flags if flag.severity is Severity.INVALID
             ]
-        for kind, said in reasons:
+        for kind, text in reasons:
             key = (result.trial.question, result.trial.label, result.trial.load.label, kind)
-            reason = f"{called}, {result.trial.question}, {result.trial.load.label}: {said}"
+            reason = f"{called}, {result.trial.question}, {result.trial.load.label}: {text}"
             seen.setdefault(key, (reason, []))[1].append(result.trial.block)
     return [f"{sentence(text)} ({blocks(where)})" for text, where in seen.values()]
 
@@ -313,7 +321,7 @@ def _notes(results: Sequence[Result]) -> list[str]:
 
 
 def _theirs(results: Sequence[Result], stacks: Mapping[str, Stack]) -> list[str]:
-    """Return where another version of a package was raced than the one a stack pins, for the sake of an app's."""
+    """Return where another version of a package was raced than a stack pins, for the sake of an app's."""
     found: dict[tuple[str, str], list[str]] = {}
     for result in results:
         stack = stacks.get(result.trial.contestant.stack)
@@ -372,13 +380,17 @@ def _blocks_of_cells(results: Sequence[Result]) -> dict[str, int]:
 def _machine(header: Header, results: Sequence[Result]) -> Machine:
     """Return the facts of the machine; of several hosts those that all share, and of each the others."""
     hosts = {
-        one.machine.name if one.machine else HERE: one.machine.facts if one.machine else header.machine
-        for one in results
+        result.machine.name if result.machine else HERE: result.machine.facts
+        if result.machine
+        else header.machine
+        for result in results
     }
     if not hosts:
         return header.machine
     every = list(hosts.values())
-    shared = {name: value for name, value in every[0].items() if all(one.get(name) == value for one in every)}
+    shared = {
+        name: value for name, value in every[0].items() if all(entry.get(name) == value for entry in every)
+    }
     differing = {
         f"{name} of {host}": value
         for host, own in sorted(hosts.items())

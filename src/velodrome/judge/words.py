@@ -10,7 +10,8 @@ CLEARLY = 1.25
 
 
 def one_line(text: str) -> str:
-    """Return a text of several lines, such as the last ones of a program, as one: tables and sentences have no more."""
+    """Return a text of several lines, such as the last lines of a program, as a single line: tables and sentences have
+    no more."""
     return " ".join(line.strip() for line in text.splitlines() if line.strip())
 
 

@@ -29,7 +29,7 @@ ENOUGH = {"p50_ms": 6, "p90_ms": 30}
 ERRORS = 0.01
 """Of the requests, more than with one worker: as a measurement is set aside for."""
 SCALES = 0.5
-"""Of what as many separate workers would give, where CPU is what limits one and there is a CPU for each."""
+"""Of what as many separate workers would give, where CPU is what limits a worker and there is a CPU for each."""
 BUSY = 0.85
 """CPUs of one worker from which on CPU is what limits it."""
 BY_GENERATOR = {FlagKind.GENERATOR_SATURATED, FlagKind.CPU_SHARED}
@@ -70,7 +70,7 @@ def next_step(
 ) -> Step | None:
     """Return what is to be measured next of a setting; None: it is settled.
 
-    `counts` are the numbers of workers, the fewest first; every other is compared with that one.
+    `counts` are the numbers of workers, the fewest first; every other is compared with the fewest.
     """
     seen = _Seen(contestant, checks)
     for count in counts:
@@ -106,8 +106,8 @@ def checked(
     confirmed = [problem for count in more for problem in seen.confirmed(fewest, count)]
     problems = [problem for problem in confirmed if problem.disqualifies]
     if problems:
-        said = tuple(dict.fromkeys(problem.said for problem in problems))
-        return WorkerCheck(label, False, sentence("; ".join(said)), said, None, trials)
+        sentences = tuple(dict.fromkeys(problem.sentence for problem in problems))
+        return WorkerCheck(label, False, sentence("; ".join(sentences)), sentences, None, trials)
     missing = [count for count in counts if not seen.measured(count)]
     if missing or len(more) < len(counts) - 1:
         which = listed([str(count) for count in missing or counts])
@@ -117,12 +117,12 @@ def checked(
     limits = [problem for problem in confirmed if not problem.disqualifies]
     scales_to = max(count for count in counts if all(problem.workers > count for problem in limits))
     kept = f"With {listed([str(count) for count in counts])} workers it loses nothing"
-    said = (f"{kept}, at a low rate and in a closed loop, on {seen.connections} connections",)
-    said += tuple(problem.said for problem in limits)
+    sentences = (f"{kept}, at a low rate and in a closed loop, on {seen.connections} connections",)
+    sentences += tuple(problem.sentence for problem in limits)
     return WorkerCheck(
         label,
         True,
-        sentence("; ".join(said)),
+        sentence("; ".join(sentences)),
         (),
         scales_to if limits or seen.bound_by_cpu(fewest, more) else None,
         trials,
@@ -140,7 +140,7 @@ class _Problem:
     workers: int
     loads: tuple[str, ...]
     """Labels of the loads that show it."""
-    said: str
+    sentence: str
     disqualifies: bool = True
 
 
@@ -172,7 +172,7 @@ class _Seen:
 
     @property
     def connections(self) -> str:
-        """On which connections loads were measured: `fresh and reused`, or one of them."""
+        """On which connections loads were measured: `fresh and reused`, or either."""
         kinds = {result.trial.load.keepalive for result in self.results if isinstance(result, Measurement)}
         return " and ".join(name for name, keeps in (("fresh", False), ("reused", True)) if keeps in kinds)
 
@@ -188,23 +188,25 @@ class _Seen:
                 found += _unserved(many, workers)
                 continue
             pairs.append((few, many))
-            found += [one for look in _LOOKS for one in look(few, many, workers, fewest)]
+            found += [problem for look in _LOOKS for problem in look(few, many, workers, fewest)]
         return [*found, *_unequal([many for _, many in pairs], workers)]
 
     def confirmed(self, fewest: int, workers: int) -> list[_Problem]:
         """Return what differed both times."""
         first, second = (self.problems(fewest, workers, again) for again in (0, 1))
-        again = {(one.kind, label) for one in second for label in one.loads}
-        return [one for one in first if any((one.kind, label) in again for label in one.loads)]
+        again = {(problem.kind, label) for problem in second for label in problem.loads}
+        return [
+            problem for problem in first if any((problem.kind, label) in again for label in problem.loads)
+        ]
 
     def bound_by_cpu(self, fewest: int, more: Sequence[int]) -> bool:
         """Return whether CPU limits one worker, and there was a CPU for each of the most."""
         return any(
-            _computes(one)
+            _computes(result)
             and isinstance(self._by.get((more[-1], label, 0)), Measurement)
-            and _room(one, more[-1])
-            for (which, label, again), one in self._by.items()
-            if which == fewest and again == 0 and more and isinstance(one, Measurement)
+            and _room(result, more[-1])
+            for (which, label, again), result in self._by.items()
+            if which == fewest and again == 0 and more and isinstance(result, Measurement)
         )
 
 
@@ -290,7 +292,7 @@ _LOOKS: tuple[Callable[[Measurement, Measurement, int, int], Iterator[_Problem]]
 def _unequal(measured: Sequence[Measurement], workers: int) -> list[_Problem]:
     """One worker that does much more than its share on fresh and on reused connections alike.
 
-    Reused ones alone stay where the first burst put them.
+    Reused connections alone stay where the first burst put them.
     """
     closed = [measurement for measurement in measured if isinstance(measurement.trial.load.pace, Closed)]
     shares = {
@@ -301,8 +303,8 @@ def _unequal(measured: Sequence[Measurement], workers: int) -> list[_Problem]:
     if len(shares) < 2 or len(shares) < len(closed) or min(shares.values()) <= UNEQUAL:
         return []
     most = quantity.percent(min(shares.values()) / workers)
-    said = f"in closed loops one of {workers} workers does {most} of the work or more, on any connections"
-    return [_Problem("unequal", workers, tuple(shares), said)]
+    sentence = f"in closed loops one of {workers} workers does {most} of the work or more, on any connections"
+    return [_Problem("unequal", workers, tuple(shares), sentence)]
 
 
 def _busiest(measurement: Measurement, workers: int) -> float | None:

@@ -165,10 +165,10 @@ class App:
     @property
     def recipe(self) -> Recipe:
         """The app where a recipe stands: it has no steps, because nothing is known of what it does."""
-        asked = ", ".join(f"{request.method} {request.path}" for request in self.requests[:3])
+        first = ", ".join(f"{request.method} {request.path}" for request in self.requests[:3])
         more = f" and {len(self.requests) - 3} more" if len(self.requests) > 3 else ""
         name = self.path + (f" at {self.revision}" if self.revision else "")
-        return Recipe(name, f"answers {asked}{more} as {name} does", ())
+        return Recipe(name, f"answers {first}{more} as {name} does", ())
 
 
 # Secrets of requests and of simulated third parties: results never hold them, a mark stands in their place.

@@ -12,7 +12,7 @@ class Limit(StrEnum):
     """Where the limit was."""
 
     GENERATOR = "generator"
-    """Its own CPU, or its waiting for one: the figures are not the server's."""
+    """Its own CPU, or its waiting for a CPU: the figures are not the server's."""
     SERVER = "server"
     SCHEDULE = "schedule"
     """Nobody: an open loop requested so much and got it."""
@@ -70,7 +70,7 @@ class ServerUse:
     queued_s: float
     """How long they waited for a CPU, added up."""
     busiest_cpu_s: float
-    """Of the thread that wanted most: its CPU time, and how long it waited for one."""
+    """Of the thread that wanted most: its CPU time, and how long it waited for a CPU."""
     busiest_queued_s: float
     cpus: int
     """It may run on."""
@@ -85,7 +85,7 @@ class Evidence:
     requests: int
     ok: int
     answered_rps: float
-    asked_rps: float | None
+    due_rps: float | None
     """Of an open loop."""
     at_once: int
     """Requests that the connections can carry at once."""
@@ -110,7 +110,7 @@ class Evidence:
     capped: bool
     """Whether an open loop had all its connections in use."""
     looks: int
-    """How often sockets were looked at, and how often bytes lay in one that could not go out."""
+    """How often sockets were looked at, and how often bytes lay in a socket that could not go out."""
     looks_unsent: int
     rtt_ms: float | None
     """Shortest round trip that TCP saw."""

@@ -27,7 +27,7 @@ class Check:
 
     figure: Figure
     over: Figure | None
-    """Divide by this one, block by block."""
+    """Divide by this figure, block by block."""
     at_least: float | None
     at_most: float | None
     """The claim holds where the number is within these."""
@@ -38,7 +38,7 @@ class Check:
     about: str = ""
     """What is compared, in words, for the table."""
     than: tuple[Figure, Figure] | None = None
-    """Divide by the ratio of these two as well: how much more one gains than another."""
+    """Divide by the ratio of these two as well: how much more the first gains than the second."""
     bound_ms: float | None = None
     """For `sustained_rps`: the p99 up to which a rate holds; None: four times what the recipe waits."""
     informs: str = ""
@@ -79,7 +79,7 @@ class Claim:
     needs_cpus: int = 1
     """CPUs the server must have to itself before the claim can be judged at all."""
     remark: str = ""
-    """What else must be said of it."""
+    """What a reader must know besides."""
     arithmetic: tuple[Arithmetic, ...] = ()
     """Published figures that can be held against Little's law."""
     contradictions: tuple[Contradiction, ...] = ()
@@ -105,7 +105,7 @@ class Checked:
     found: str = ""
     """The fact, where it is no number."""
     reason: str = ""
-    """Why it holds or not, or why it cannot be told."""
+    """Why it holds or not, or why it is undecided."""
     limit: str = ""
     """`at least` or `at most`, where what was tried does not reach further than the figure."""
 

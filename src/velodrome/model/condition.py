@@ -1,7 +1,7 @@
 """Conditions on what was measured: read from text, decided, and put in words; bounds and thresholds.
 
 A condition such as `p99 > 50ms or errors > 0.1%` has three truth values (Kleene, «Introduction to Metamathematics»,
-1952, § 64): it holds, it does not, or it cannot be told, because a figure it rests on was not measured. `unknown or
+1952, § 64): it holds, it does not, or it is undecided, because a figure it rests on was not measured. `unknown or
 true` is true, `unknown and false` is false; all else with an unknown in it is unknown, and so never passes for a no.
 """
 
@@ -46,7 +46,7 @@ _HOLDS_BEYOND: Mapping[Beyond, set[Relation]] = {
     Beyond.BELOW: {Relation.BELOW, Relation.AT_MOST},
 }
 _CERTAIN_WHEN_EQUAL = {Relation.AT_LEAST, Relation.BELOW}
-"""What is at least the limit satisfies the one and cannot satisfy the other."""
+"""A figure at or above the limit satisfies `>=` and cannot satisfy `<`."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class Comparison:
     """Whether the limit is a count of something that else is a share."""
 
     def holds(self, figure: Figure) -> bool | None:
-        """Return whether it holds, None where it cannot be told."""
+        """Return whether it holds, None where it is undecided."""
         value = figure.value
         if value is None:
             return None
@@ -128,7 +128,7 @@ class Decided:
 
     condition: Condition
     holds: bool | None
-    """None: it cannot be told."""
+    """None: undecided."""
     because: tuple[Compared, ...]
     """The comparisons that decide it."""
 
@@ -143,7 +143,7 @@ def decide(condition: Condition, figures: Figures) -> Decided:
     found = {part.holds for part in parts}
     decisive = isinstance(condition, Some)
     holds = decisive if decisive in found else None if None in found else not decisive
-    because = tuple(one for part in parts if part.holds is holds for one in part.because)
+    because = tuple(compared for part in parts if part.holds is holds for compared in part.because)
     return Decided(condition, holds, because)
 
 
@@ -171,8 +171,8 @@ def written(condition: Condition) -> str:
 #     errors > 0.1% or (sent.p99.9 >= 1s and rate < 950/s)
 #
 #     condition  = all { "or" all }
-#     all        = one { "and" one }
-#     one        = "(" condition ")" | metric relation quantity
+#     all        = term { "and" term }
+#     term       = "(" condition ")" | metric relation quantity
 #     relation   = ">" | ">=" | "<" | "<="
 #     quantity   = number [ "us" | "ms" | "s" | "min" | "%" | "/s" ]
 #
@@ -261,12 +261,12 @@ class _Reader:
         return parts[0] if len(parts) == 1 else Some(tuple(parts))
 
     def _all(self) -> Condition:
-        parts = [self._one()]
+        parts = [self._term()]
         while self._follows("and"):
-            parts.append(self._one())
+            parts.append(self._term())
         return parts[0] if len(parts) == 1 else Every(tuple(parts))
 
-    def _one(self) -> Condition:
+    def _term(self) -> Condition:
         if self._follows("("):
             self._depth += 1
             if self._depth > _DEEPEST:
@@ -314,7 +314,7 @@ class _Reader:
 # --- Comparisons as sentences: `p99 was 61.3 ms, and the limit is 50 ms`.
 
 
-def said(compared: Compared) -> str:
+def comparison_sentence(compared: Compared) -> str:
     """Return figure and limit, or why there is no figure; a sentence without its end."""
     comparison, figure = compared.comparison, compared.figure
     name = comparison.metric.name
@@ -335,7 +335,7 @@ def said(compared: Compared) -> str:
 
 def because(decided: Decided) -> str:
     """Return what decided a condition, all of it."""
-    return "; ".join(map(said, decided.because))
+    return "; ".join(map(comparison_sentence, decided.because))
 
 
 def _quantity(value: float, compared: Compared) -> str:
@@ -397,7 +397,7 @@ def mb(value: float) -> Bound:
 
 
 def within(bound: Bound | float, unit: Unit, name: str) -> float:
-    """Return a bound in the unit of a figure. Raises TypeError for one of another kind."""
+    """Return a bound in the unit of a figure. Raises TypeError for a bound of another kind."""
     if isinstance(bound, Bound):
         if bound.unit is unit:
             return bound.value
@@ -442,7 +442,7 @@ class Threshold:
 
 
 def threshold(text: str) -> Threshold:
-    """Read one, of a metric that a diff compares. Raises ThresholdError."""
+    """Read a threshold, of a metric that a diff compares. Raises ThresholdError."""
     match = _FORM.fullmatch(text)
     if match is None:
         raise ThresholdError(text, "write a metric and by how much it may become worse: 'p99 +10%'")

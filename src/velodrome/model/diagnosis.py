@@ -26,7 +26,7 @@ class Treatment:
     knobs: Mapping[str, KnobValue] = field(default_factory=dict)
     """Settings of the stack."""
     stack: str = ""
-    """Another stack in its place, which the fault names in `elsewhere`; empty: the one it is on."""
+    """Another stack in its place, which the fault names in `elsewhere`; empty: the stack it is on."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """Environment variables of the server's processes."""
     third_parties: float = 1.0
@@ -125,7 +125,7 @@ class Probe:
     worth: float = 0.2
     """Share of what is counted, from which on it is worth a diagnosis."""
     warm: bool = True
-    """Whether the server is asked for a while first."""
+    """Whether the server gets requests for a while first."""
     ends: bool = False
     """Whether it ends the server."""
     hides: bool = False
@@ -188,7 +188,9 @@ class Counts:
             "counts": self.probe.counts,
             "before": self.before.about,
             "after": self.after.about,
-            "blocks": [{"before": one.document(), "after": other.document()} for one, other in self.blocks],
+            "blocks": [
+                {"before": before.document(), "after": other.document()} for before, other in self.blocks
+            ],
         }
 
 
@@ -253,8 +255,10 @@ class Diagnosis:
             "verdict": str(self.ruling),
             "reason": self.reason,
             "proof": self.proof or None,
-            "effect": {name: [one.low, one.mid, one.high] for name, one in self.effect.items()},
-            "evidence": [one.document() for one in self.evidence],
+            "effect": {
+                name: [interval.low, interval.mid, interval.high] for name, interval in self.effect.items()
+            },
+            "evidence": [evidence.document() for evidence in self.evidence],
             "cure": self.cure.document() if self.cure else None,
         }
 
@@ -272,7 +276,7 @@ class SloRate:
     """The highest rate at which an SLO holds, as `velodrome capacity` searches it."""
 
     holds: bool | None
-    """At any rate; None: it cannot be told."""
+    """At any rate; None: undecided."""
     rate: Interval | None
     """Requests per second with 95 %; None: it was not found."""
     ending: str
@@ -376,7 +380,7 @@ class Examination:
 
 
 def surest_first(every: Sequence[Diagnosis]) -> tuple[Diagnosis, ...]:
-    """Return causes first, the costliest first; then what cannot be told, then what is no cause."""
+    """Return causes first, the costliest first; then what is undecided, then what is no cause."""
     order = [Ruling.CAUSE, Ruling.CANNOT_TELL, Ruling.NOT_A_CAUSE]
     return tuple(
         sorted(every, key=lambda diagnosis: (order.index(diagnosis.ruling), -diagnosis.gain, diagnosis.id))

@@ -1,4 +1,4 @@
-"""Before and after a change: what became worse, better, stayed the same, or cannot be told."""
+"""Before and after a change: what became worse, better, stayed the same, or is undecided."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ class Change(StrEnum):
 
 @dataclass(frozen=True)
 class Side:
-    """One of the two: a stored run, or a revision."""
+    """One of the two sides: a stored run, or a revision."""
 
     name: str
     """As it was requested: a folder, or `HEAD~1`."""
@@ -51,13 +51,13 @@ class Difference:
     chance: float | None = None
     """How often blocks differ so much by chance where nothing changed; this figure alone."""
     chance_in_all: float | None = None
-    """The same with all figures of the diff in mind (Holm): a change is called one below 0.05."""
+    """The same with all figures of the diff in mind (Holm): a difference is called a change below 0.05."""
     blocks: tuple[int, int] = (0, 0)
     """That count, before and after."""
     more_blocks: int | None = None
     """So many would decide; None: none are needed, or none would help."""
     reason: str = ""
-    """Why it cannot be told, or what made it clear without figures."""
+    """Why it is undecided, or what made it clear without figures."""
 
     @property
     def cell(self) -> str:
@@ -72,9 +72,9 @@ class Gate:
     threshold: Threshold
     difference: Difference
     held: bool | None
-    """None: it cannot be told."""
+    """None: undecided."""
     reason: str = ""
-    """Why it cannot be told, where no more blocks help."""
+    """Why it is undecided, where no more blocks help."""
     more_blocks: int | None = None
     """So many would decide."""
 

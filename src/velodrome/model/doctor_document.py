@@ -62,7 +62,7 @@ class UntriedDocument(TypedDict):
 
 
 class SloRateDocument(TypedDict):
-    """Whether an SLO holds at some rate; null: it cannot be told."""
+    """Whether an SLO holds at some rate; null: undecided."""
 
     holds: bool | None
     rate: Ends | None

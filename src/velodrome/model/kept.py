@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Kept:
-    """One of them: what it is, how large, and when a run last used it."""
+    """A thing in the cache: what it is, how large, and when a run last used it."""
 
     kind: str
     """`envs`, `overlays`, …: the name of its folder in the cache."""

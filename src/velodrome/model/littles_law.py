@@ -52,7 +52,7 @@ def ceiling(
         found.append(_quotient(cpus, recipe.cpu_us / 1e6, "cpu"))
     if isinstance(pace, Open) and found:
         found.append(Ceiling(pace.rate, f"{exact(pace.rate)} requested", "rate"))
-    return min(found, key=lambda one: one.rps, default=None)
+    return min(found, key=lambda bound: bound.rps, default=None)
 
 
 def _quotient(count: int, seconds: float, bound: str) -> Ceiling:

@@ -10,7 +10,7 @@ Arrivals = Literal["constant", "poisson"]
 """How the requests of an open loop are spaced: all the same, or as those of independent users."""
 INDEPENDENT: Arrivals = "poisson"
 """The default wherever latency or capacity is judged: independent users arrive as a Poisson process (C. Palm 1943, A.
-Khinchin 1955), and constant gaps flatter a server: one that takes the same time for each never lets one wait."""
+Khinchin 1955), and constant gaps flatter a server: if it takes the same time for each request, none ever waits."""
 
 
 @dataclass(frozen=True)
@@ -73,8 +73,8 @@ class Schedule:
     @property
     def rate(self) -> float:
         """Requests per second on average over its steps."""
-        asked = sum((step.rate + _end(step)) / 2 * step.duration_s for step in self.steps)
-        return asked / self.span_s
+        requests = sum((step.rate + _end(step)) / 2 * step.duration_s for step in self.steps)
+        return requests / self.span_s
 
     @property
     def top(self) -> float:
@@ -157,7 +157,7 @@ LEAST_ROOM = 100
 class Link:
     """A path with delay, a bottleneck and loss; the same in both directions by default.
 
-    Without one, generator and server talk over loopback.
+    Without a link, generator and server talk over loopback.
     """
 
     rtt_ms: float = 0.0
@@ -191,7 +191,8 @@ class Link:
         """Return the seconds a request and its answer, so many bytes each, take on a new connection at least.
 
         One round trip to connect; one for each window of the request and of the answer, which slow start doubles each
-        time (RFC 5681), but the last of the one carries the first of the other; and the time on the bottleneck.
+        time (RFC 5681), but the last window of the request carries the first of the answer; and the time on the
+        bottleneck.
         """
         rounds = self._windows(sent) + self._windows(received)
         wire = 0.0 if self.rate_mbit is None else (sent + received) * 8 / self.rate_mbit / 1e6
@@ -262,7 +263,7 @@ class Limits:
     def scope(self, here: int, option: str = "--cpus") -> str:
         """Return the same in words: `for 1 CPU; for more: --cpus`, or `for 4 CPUs, measured on 2`."""
         count = self.for_cpus(here)
-        said = f"for {count} CPU{'' if count == 1 else 's'}"
+        text = f"for {count} CPU{'' if count == 1 else 's'}"
         if count > here:
-            return f"{said}, measured on {here}"
-        return said if self.cpus is not None else f"{said}; for more: {option}"
+            return f"{text}, measured on {here}"
+        return text if self.cpus is not None else f"{text}; for more: {option}"

@@ -1,7 +1,7 @@
 """The `velodrome/load/1` document as its schema spells it, field by field; `docs/results.md` says what each means.
 
 The engine writes most of it (`crates/engine/src/results.rs`), the command line adds `server`, `limit`, `notes`,
-`conditions` and, where asked, `idle`. Only the schema is made of this: a document is passed on as it came.
+`conditions` and, where requested, `idle`. Only the schema is made of this: a document is passed on as it came.
 """
 
 from typing import Literal, NotRequired
@@ -147,7 +147,7 @@ class Step(TypedDict):
 
 
 class ByRequest(TypedDict):
-    """One of several requests."""
+    """One of the requests of a mix."""
 
     name: str
     method: str
@@ -233,7 +233,7 @@ class Condition(TypedDict):
 
 
 class Agent(TypedDict):
-    """One of several that carried the load together. Milliseconds; shares of 1."""
+    """One of several agents that carried the load together. Milliseconds; shares of 1."""
 
     name: str
     host: str

@@ -1,7 +1,7 @@
 """What happened in a trial: facts only. Units are in the names; what could not be measured is None.
 
 In reading order: the flags; which requests failed; what the machine, the server, the load generator, the network and
-the companions saw; a trial that failed, and one that was measured.
+the instruments beside the load saw; a trial that failed, and a trial that was measured.
 """
 
 from collections.abc import Mapping
@@ -192,9 +192,9 @@ class ServerSample:
     listen_queue: int | None
     overflows: int | None = None
     """Connections that full listen queues of its network turned away, since the start of the measured span; None: not
-    told, as in older results."""
+    known, as in older results."""
     throttled_s: float | None = None
-    """For how long its control groups, and those above them, kept it from the CPU since then; None: not told."""
+    """For how long its control groups, and those above them, kept it from the CPU since then; None: not known."""
 
 
 @dataclass(frozen=True)
@@ -282,7 +282,7 @@ class LoadStep:
     at_s: float
     duration_s: float
     rate: float
-    """Asked at its begin, requests per second."""
+    """Rate due at its begin, requests per second."""
     to_rate: float
     """At its end; equal but in a ramp."""
     requests: int
@@ -313,19 +313,20 @@ class Fairness:
     jain_short_term: float | None
     """Its mean over windows in which each connection has so many answers on average that chance makes it 0.89.
 
-    None: the span was shorter than one of them.
+    None: the span was shorter than a window.
     """
     mean_ms: float | None
     """From due to done, over all answers."""
     median_connection_ms: float | None
-    """The median over connections of each one's mean, whatever it got; None: half of them got no answer."""
+    """The median over connections of the mean of each, whatever its responses were; None: half of them got no
+    answer."""
 
 
 @dataclass(frozen=True)
 class LoadFacts:
     """What the generator reports (velodrome's own: schema `velodrome/load/1`, see `docs/results.md`).
 
-    Other generators report less. What one does not report is None (of latencies: each, of series: empty); it is
+    Other generators report less. What a driver does not report is None (of latencies: each, of series: empty); it is
     neither guessed nor made of something else.
     """
 
@@ -391,7 +392,7 @@ class LoadFacts:
     at_once: int | None = None
     """Messages to a room that a closed loop kept on their way; else None: connections × streams."""
     deliveries: int | None = None
-    """Of messages to a room: how often a member got one; else None."""
+    """Of messages to a room: how often a member got a message; else None."""
     delivery_due: Latency | None = None
     """Until each delivery; a request is done with the last."""
     delivery_sent: Latency | None = None
@@ -499,7 +500,7 @@ class IdleFacts:
 
 @dataclass(frozen=True)
 class CompanionFacts:
-    """A real server beside the one under test, such as a database, over the measured span."""
+    """A real server beside the server under test, such as a database, over the measured span."""
 
     name: str
     """As recipes name it, e.g. `mariadb`."""
@@ -558,7 +559,7 @@ class Step:
 # --- CPU shared with the load generator.
 
 SHARED_NOTED, SHARED_SPOILS = 0.1, 0.5
-"""Shares of a CPU that others used of one of the server's.
+"""Shares of the server's CPUs that other processes used.
 
 Below a tenth the server of a single CPU can do a tenth more at most by itself, of several CPUs less: no more than a
 busy pair of equals differs by in a few blocks. From a half on, a rate is as much the others' as the server's. CPU per
@@ -609,7 +610,7 @@ class FailureKind(StrEnum):
 
 @dataclass(frozen=True)
 class RanOn:
-    """A host that ran a trial, where several ran those of one file."""
+    """A host that ran a trial, where several hosts ran the trials of a file."""
 
     name: str
     """Of the host; agents of one host share it."""

@@ -1,7 +1,7 @@
 """The registry of metrics: name, unit, and whether more is better, of everything that can be named of a measurement.
 
 `METRICS` are those of a cell, which claims and published tables name; `judge/figures.py` takes each (`TAKING`). A diff
-compares some of them (`DIFF_METRICS`), thresholds and margins bound these. Conditions name those of one load
+compares some of them (`DIFF_METRICS`), thresholds and margins bound these. Conditions name the metrics of a single load
 (`load_metric`): `judge/load_figures.py` takes them. What two of them share, they share here.
 """
 
@@ -67,7 +67,7 @@ METRICS: Mapping[str, Metric] = {
 
 @dataclass(frozen=True)
 class DiffMetric:
-    """A figure that a diff compares, and from where on a difference of it is one."""
+    """A figure that a diff compares, and from where on a difference of it counts."""
 
     metric: Metric
     margin: float
@@ -203,7 +203,7 @@ def load_metric(name: str) -> LoadMetric:
 
 
 def _names() -> Iterator[str]:
-    """Yield the names that are offered to somebody who mistyped one."""
+    """Yield the names that are offered to somebody who mistyped a name."""
     yield from COUNTED
     yield from _USUAL
     yield from (f"{span}.{statistic}" for span in SPANS for statistic in _USUAL)

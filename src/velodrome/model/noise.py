@@ -4,8 +4,8 @@
     table.cpu(cpus=0.2).share       # 0.3: a server that sleeps pays for every wake-up
 
 A regime is what the quantity depends on. A *busy* server computes: its figures move with the speed of the machine, and
-with its start (a fresh process lies elsewhere in memory). One that is *asleep* for most of the time pays for waking up.
-One that *waits* for a third party answers as fast as that lets it, whatever the machine does.
+with its start (a fresh process lies elsewhere in memory). A server that is *asleep* for most of the time pays for
+waking up. A server that *waits* for a third party answers as fast as that lets it, whatever the machine does.
 
 `docs/method.md` («Noise») has the measurements; `benchmarks/equals.py` repeats them. The table that a run was judged
 with is in the header of its results, so that judging again gives the same.
@@ -59,7 +59,7 @@ class Noise:
     spreads: Mapping[str, Spread] = field(default_factory=lambda: dict(SHARES))
 
     def of(self, name: str) -> Spread:
-        """Return one line of the table; of a name that an older one lacks, the shipped one."""
+        """Return one line of the table; of a name that an older table lacks, the shipped line."""
         return self.spreads.get(name) or SHARES[name]
 
     @property
@@ -89,7 +89,7 @@ class Noise:
 
     @property
     def extreme(self) -> Spread:
-        """Of the slowest and fastest request, which is one alone, and of the deviation, which the slowest decide."""
+        """Of the slowest and fastest request, a single value each, and of the deviation, which the slowest decide."""
         return self.of("extreme")
 
     def latency(self, part: str, value_ms: float, waits_ms: float = 0.0) -> Spread:
@@ -126,7 +126,7 @@ def together(before: Mapping[str, Spread], now: Mapping[str, Spread]) -> dict[st
 
 
 def noise_of(seen: Mapping[str, Spread]) -> Noise:
-    """Return the table of a machine: what was seen there, shrunk towards the shipped one (Smyth 2004)."""
+    """Return the table of a machine: what was seen there, shrunk towards the shipped table (Smyth 2004)."""
     found = {}
     for name, shipped in SHARES.items():
         if (own := seen.get(name)) is None:

@@ -24,7 +24,7 @@ class Unit(StrEnum):
 
 @dataclass(frozen=True)
 class Interval:
-    """An estimate with a bootstrap interval (95 %, where nothing else is said)."""
+    """An estimate with a bootstrap interval (95 % by default)."""
 
     low: float
     mid: float
@@ -39,7 +39,7 @@ _SIGNS = {
     Unit.SHARE: (100.0, " %"),
     Unit.RATIO: (1.0, "×"),
 }
-"""Factor and sign of the units that need one."""
+"""Factor and sign of the units that need them."""
 MISSING = "–"
 """Stands for a number that is missing."""
 
@@ -171,7 +171,8 @@ def difference(interval: Interval) -> str:
 
 
 def in_unit(value: float | Interval | None, unit: Unit) -> str:
-    """Return a number in a unit: `2.6× [2.4, 2.8]`, `396 ms [390, 402]`, or of one somebody chose, `2.63×`."""
+    """Return a number in a unit: `2.6× [2.4, 2.8]`, `396 ms [390, 402]`, or, of a number that somebody chose,
+    `2.63×`."""
     if value is None:
         return MISSING
     scale, sign = _SIGNS.get(unit, (1.0, ""))
@@ -183,7 +184,7 @@ def in_unit(value: float | Interval | None, unit: Unit) -> str:
     if low == mid == high:
         return f"{short(mid) if mid == round(mid) else number(mid)}{sign}"
     places = min(places_for((high - low) / 2, mid), 3 if abs(mid) < 10 else 1)
-    shown = [grouped(one, places) if math.isfinite(one) else "∞" for one in (low, mid, high)]
+    shown = [grouped(end, places) if math.isfinite(end) else "∞" for end in (low, mid, high)]
     return f"{shown[1]}{sign} [{shown[0]}, {shown[2]}]"
 
 

@@ -188,7 +188,8 @@ def read_trial(plain: Mapping[str, Any]) -> Trial:
 def _packages(study: Study, question: object) -> Mapping[str, str] | None:
     """Return what is installed beside the app of a question; None: it is about none."""
     return next(
-        (one.app.packages for one in study.questions if one.name == question and one.app is not None), None
+        (found.app.packages for found in study.questions if found.name == question and found.app is not None),
+        None,
     )
 
 
@@ -223,20 +224,20 @@ def parse(data: bytes, path: str = "results.jsonl") -> Results:
             found.pop(_name(entry), None)
             found[_name(entry)] = entry
     every = list(found.values())
-    trials = [one for one in every if isinstance(one, Measurement | Failed)]
+    trials = [result for result in every if isinstance(result, Measurement | Failed)]
     return Results(
         header,
-        tuple(one for one in trials if not one.trial.part),
+        tuple(result for result in trials if not result.trial.part),
         whole_bytes,
         bool(rest),
-        tuple(one for one in every if isinstance(one, Finding)),
-        tuple(one for one in every if isinstance(one, Profile)),
-        tuple(one for one in trials if one.trial.part),
+        tuple(result for result in every if isinstance(result, Finding)),
+        tuple(result for result in every if isinstance(result, Profile)),
+        tuple(result for result in trials if result.trial.part),
     )
 
 
 def _name(entry: Entry) -> tuple[str, str]:
-    """Return what there can be but one of in a file."""
+    """Return the value that all lines of a file must share."""
     if isinstance(entry, Finding):
         return "experiment", entry.experiment.name
     return "profile" if isinstance(entry, Profile) else "trial", entry.trial.key
@@ -292,7 +293,7 @@ def _entry(plain: dict[str, Any], study: Study, path: str, number: int) -> Entry
 
 
 def _recipe(plain: Mapping[str, Any]) -> Recipe:
-    """Read a recipe by the name of its steps: by their fields alone, steps cannot be told apart."""
+    """Read a recipe by the name of its steps: their fields alone do not distinguish steps."""
     return recipes.from_plain(plain)
 
 

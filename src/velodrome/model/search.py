@@ -41,7 +41,7 @@ class Strain:
 
     @property
     def times(self) -> float:
-        """The one over the other: 1 is the edge."""
+        """What was seen over what is allowed: 1 is the edge."""
         return self.found / self.allowed
 
 
@@ -51,9 +51,9 @@ class Probe:
 
     rate: float
     held: bool | None
-    """None: it cannot be told whether it held."""
+    """None: it is undecided whether it held."""
     why: str = ""
-    """What broke, or why it cannot be told: a sentence without its end."""
+    """What broke, or why it is undecided: a sentence without its end."""
     spoilt: str = ""
     """Why the trial says nothing of the server: the generator was the limit."""
     everywhere: bool = False
@@ -129,7 +129,7 @@ class Peak(StrEnum):
 
     FOUND = "found"
     BEYOND = "beyond what was tried"
-    """The law has one, further out than anything that was measured."""
+    """The law has a peak, further out than anything that was measured."""
     NONE = "no peak within what was tried"
     """That throughput ever falls cannot be distinguished from noise."""
 
@@ -141,7 +141,7 @@ class Scalability:
     rate: Interval
     """λ: answers a second of one connection, from the law."""
     contention: Interval
-    """σ: the part of the work that only one can do at a time."""
+    """σ: the serial part of the work."""
     coherency: Interval
     """κ: what each pays for each other; above 0 throughput falls in the end."""
     peak: Peak
@@ -203,7 +203,7 @@ class Bound(StrEnum):
     """What a contestant has no more of."""
 
     CPU = "cpu"
-    """Its CPUs, or the one that its only process can use."""
+    """Its CPUs, or the single CPU that its only process can use."""
     SLOTS = "slots"
     """Requests it can serve at once."""
     OTHER = "other"

@@ -31,7 +31,7 @@ MARK = "•••"
 SHORTEST = 6
 """Characters of a value that is taken for a secret although nobody marked it."""
 LONGEST_NUMBER = 12
-"""Digits from which on a number is taken for one: fewer are ports, amounts and dates."""
+"""Digits from which on a number is taken for a secret: fewer are ports, amounts and dates."""
 ALONE = 8
 """Characters below which a value is masked where it stands alone, and not as a part of a word."""
 LONG, LONG_HEX = 20, 32
@@ -138,9 +138,9 @@ def marked(name: str) -> bool:
 
 
 def add(value: str, *, sure: bool = False) -> None:
-    """Make a value known; `sure`: also one that is short, a number or a path."""
+    """Make a value known; `sure`: also if it is short, a number or a path."""
     value = value.strip()
-    if value and value not in _values and MARK not in value and (sure or _is_one(value)):
+    if value and value not in _values and MARK not in value and (sure or _is_secret(value)):
         _values[value] = None
         _Made.forms = None
 
@@ -167,9 +167,9 @@ def of_header(name: str, value: str, *, given: bool = False) -> None:
         _of_basic(scheme, rest)
     if "cookie" in lower:
         for pair in value.split(";"):
-            key, equals, one = pair.partition("=")
+            key, equals, cookie = pair.partition("=")
             if equals:
-                add(one.strip().strip('"'), sure=sure or marked(key.strip()))
+                add(cookie.strip().strip('"'), sure=sure or marked(key.strip()))
 
 
 def _of_basic(scheme: str, text: str) -> None:
@@ -196,8 +196,8 @@ def of_text(text: str) -> None:
             if looks_random(user):
                 add(user)
         elif password != user:  # `postgres:postgres` is a default, and a word that stands everywhere
-            for one in (found[1], password, unquote(password)):
-                add(one)
+            for part in (found[1], password, unquote(password)):
+                add(part)
     for found in patterns.pair.finditer(text):
         if named(found[1]) or marked(found[1]):
             for value in _alternatives(found[2]):
@@ -227,10 +227,12 @@ def looks_random(value: str) -> bool:
     if _patterns().hexadecimal.fullmatch(value):
         return len(value) >= LONG_HEX and _bits(value) >= HEX_BITS
     # Parts of words (`eu-west-1-production-cluster`) have few digits, and those beside each other.
-    letters = any(one.isalpha() for one in value)
-    digits = [one.isdigit() for one in value]
+    letters = any(character.isalpha() for character in value)
+    digits = [character.isdigit() for character in value]
     changes = sum(digits[at] != digits[at - 1] for at in range(1, len(digits)))
-    mixed = any(one.islower() for one in value) and any(one.isupper() for one in value)
+    mixed = any(character.islower() for character in value) and any(
+        character.isupper() for character in value
+    )
     return letters and changes >= (3 if mixed else 6) and _bits(value) >= RANDOM_BITS
 
 
@@ -281,32 +283,32 @@ def of_environment(variables: Mapping[str, str]) -> None:
 def _is_secret_variable(name: str, value: str) -> bool:
     if name.startswith(("PYTHON", "VELODROME", "XDG_", "LC_")) or name in ("PATH", "HOME", "TMPDIR"):
         return False
-    return (named(name) and (marked(name) or _is_one(value))) or mask(value) != value
+    return (named(name) and (marked(name) or _is_secret(value))) or mask(value) != value
 
 
-def _masked(one: Any) -> Any:
-    if isinstance(one, str):
-        # What is of an enumeration is a text too, and one of velodrome's own.
-        return mask(one) if type(one) is str else one
-    if isinstance(one, (bool, int, float, bytes)) or one is None:
-        return one
-    if isinstance(one, (tuple, list)):
-        found = [_masked(part) for part in one]
-        same = all(new is old or new == old for new, old in zip(found, one, strict=True))
-        return one if same else type(one)(found)
-    if isinstance(one, dict) or hasattr(one, "items"):
+def _masked(whole: Any) -> Any:
+    if isinstance(whole, str):
+        # A member of an enumeration is a text too, and one of velodrome's own.
+        return mask(whole) if type(whole) is str else whole
+    if isinstance(whole, (bool, int, float, bytes)) or whole is None:
+        return whole
+    if isinstance(whole, (tuple, list)):
+        found = [_masked(part) for part in whole]
+        same = all(new is old or new == old for new, old in zip(found, whole, strict=True))
+        return whole if same else type(whole)(found)
+    if isinstance(whole, dict) or hasattr(whole, "items"):
         changed = {
             key: new
-            for key, value in one.items()
+            for key, value in whole.items()
             if (key == "name" or key not in FIXED) and (new := _masked(value)) is not value and new != value
         }
-        return {**one, **changed} if changed else one
-    if hasattr(type(one), "__dataclass_fields__"):
+        return {**whole, **changed} if changed else whole
+    if hasattr(type(whole), "__dataclass_fields__"):
         from dataclasses import replace  # noqa: PLC0415 - see the module
 
         changed = {}
-        for field in type(one).__dataclass_fields__.values():
-            value = getattr(one, field.name)
+        for field in type(whole).__dataclass_fields__.values():
+            value = getattr(whole, field.name)
             if (
                 field.init
                 and field.name not in FIXED
@@ -314,8 +316,8 @@ def _masked(one: Any) -> Any:
                 and new != value
             ):
                 changed[field.name] = new
-        return replace(one, **changed) if changed else one
-    return one
+        return replace(whole, **changed) if changed else whole
+    return whole
 
 
 class _Forms:
@@ -366,7 +368,7 @@ def _written(value: str) -> str:
 
 
 def _written_letter(letter: str) -> str:
-    """Return the pattern of a letter; one that nobody has to escape stands for itself."""
+    """Return the pattern of a letter; a letter that nobody has to escape stands for itself."""
     import re  # noqa: PLC0415 - see the module
     from html.entities import codepoint2name  # noqa: PLC0415
 
@@ -444,7 +446,7 @@ def _without_parameter(found: re.Match[str]) -> str:
             _asked_names.clear()
     if MARK in value or not known[0 if in_query else 1]:
         return str(found[0])
-    if not (marked(name) or any(map(_is_one, _alternatives(value)))):
+    if not (marked(name) or any(map(_is_secret, _alternatives(value)))):
         return str(found[0])
     return f"{str(found[0])[: -len(value)]}{MARK}"
 
@@ -467,8 +469,8 @@ def _without_cut(text: str, forms: _Forms) -> str:
     return text
 
 
-def _is_one(value: str) -> bool:
-    """Return whether a value under a secret name is one: not too short, no mere number, setting or path."""
+def _is_secret(value: str) -> bool:
+    """Return whether a value under a secret name is a secret: not too short, no mere number, setting or path."""
     plain = value.strip()
     if len(plain) < SHORTEST or plain.lower() in PLAIN or _is_number(plain):
         return False

@@ -8,7 +8,7 @@ from typing import Literal
 from velodrome.guest.recipe import Recipe
 from velodrome.model.app import App
 from velodrome.model.claim import Claim, Experiment, PublishedTable
-from velodrome.model.load import Limits, Link, Load
+from velodrome.model.load import Closed, Limits, Link, Load
 from velodrome.model.trial import Contestant
 
 
@@ -24,7 +24,7 @@ class Look:
     answered_rps: Mapping[str, float]
     """Correct responses a second, by label; whoever had none is missing."""
     rate: float | None = None
-    """Of the open loop, requests a second; None: its user gave one, or nobody responded."""
+    """Of the open loop, requests a second; None: its user gave a rate, or nobody responded."""
     slowest: str = ""
     """Label of the contestant that the rate follows from."""
 
@@ -35,7 +35,8 @@ Layer = Literal["app", "framework", "server"]
 
 @dataclass(frozen=True)
 class Baseline:
-    """A question that measures where the cost of a request of another one comes from, and has no answer of its own.
+    """A question that measures where the cost of a request of another question comes from, and has no answer of its
+    own.
 
     The layers of one question are measured on one contestant, in the same blocks, under the same two loads: a closed
     loop, for the CPU of a request, and a low rate, for its response time where no request waits for another.
@@ -74,10 +75,15 @@ class Question:
 
     @property
     def about(self) -> str:
-        """Completes «for an endpoint that …»: what its recipe does, and over which link it is asked."""
+        """Completes «for an endpoint that …»: what its recipe does, and over which link it is measured."""
         return (
             f"{self.recipe.about}, over a link of {self.link.described}" if self.link else self.recipe.about
         )
+
+    @property
+    def ranking_load(self) -> Load:
+        """The load that ranks: the first closed loop or, without one, the first load."""
+        return next((load for load in self.loads if isinstance(load.pace, Closed)), self.loads[0])
 
 
 @dataclass(frozen=True)
@@ -121,19 +127,19 @@ class Study:
     def baselines(self, question: str) -> tuple[Question, ...]:
         """Return the baselines of a question, by its name."""
         return tuple(
-            one for one in self.questions if one.baseline is not None and one.baseline.of == question
+            layer for layer in self.questions if layer.baseline is not None and layer.baseline.of == question
         )
 
     def pairs(self) -> Iterator[tuple[Question, Contestant]]:
         """Yield who is to race in which question, in the order of the study, whether it can serve it or not."""
         for question in self.questions:
             for contestant in self.contestants:
-                asked = not question.contestants or contestant.label in question.contestants
-                if asked and not self.skips(f"{question.name}/{contestant.label}"):
+                wanted = not question.contestants or contestant.label in question.contestants
+                if wanted and not self.skips(f"{question.name}/{contestant.label}"):
                     yield question, contestant
 
     def skips(self, name: str) -> bool:
-        """Return whether this form leaves a cell, a load of one, or an experiment out."""
+        """Return whether this form leaves a cell, a load of a cell, or an experiment out."""
         parts = name.count("/")
         return any(matches(name, pattern) for pattern in self.skipped if pattern.count("/") in (0, parts))
 

@@ -48,7 +48,7 @@ class Slope:
 
     @property
     def alone(self) -> Point:
-        """The one of one connection."""
+        """The throughput of one connection."""
         return self.points[0]
 
 
@@ -92,7 +92,7 @@ class HeldUp:
     ran_s: float
     """Of that, on a CPU."""
     blocked_s: float
-    """Of that, neither on a CPU nor waiting for one."""
+    """Of that, neither on a CPU nor waiting for a CPU."""
     times: int
 
     @property
@@ -169,7 +169,7 @@ class Watched:
     threads: Mapping[str, int] = field(default_factory=dict)
     """Most threads at once, by the beginning of their names."""
     libraries: frozenset[str] = frozenset()
-    """Of those that a diagnosis is about, the ones that were imported."""
+    """Packages that were imported, among those that a diagnosis is about."""
     rps: float = 0.0
     """Of the load meanwhile."""
     others_s: float = 0.0
@@ -192,12 +192,12 @@ class Watched:
     @property
     def blocked_s(self) -> float:
         """Seconds in which the loop's thread was blocked while the loop was late."""
-        return sum(one.blocked_s for one in self.held_up)
+        return sum(stall.blocked_s for stall in self.held_up)
 
     @property
     def ran_s(self) -> float:
         """Seconds in which it computed while the loop was late."""
-        return sum(one.ran_s for one in self.held_up)
+        return sum(stall.ran_s for stall in self.held_up)
 
 
 @dataclass(frozen=True)
@@ -258,7 +258,7 @@ FOLLOWS = 0.85
 
 @dataclass(frozen=True)
 class Counted:
-    """What counters and outcomes of loads show that were measured for another purpose; None: not told."""
+    """What counters and outcomes of loads show that were measured for another purpose; None: not known."""
 
     overflows: int | None = None
     """Connections that a full listen queue turned away, in all loads."""
@@ -290,7 +290,7 @@ class Setting:
     plain: bool = True
     """Whether a probe can speak to it: HTTP/1.1, and a request that is the same each time."""
     has_body: bool = False
-    """Whether what it is asked has a body."""
+    """Whether the requests have a body."""
     interface: str = ""
     """How it calls Python."""
     reloads: bool = False
@@ -315,7 +315,7 @@ class Symptoms:
     """Why a screen could not be made, a sentence each."""
     setting: Setting = field(default_factory=Setting)
     met: Mapping[str, Met] = field(default_factory=dict)
-    """What the look of a fault met, by the fault's id; one that could not be made is missing."""
+    """What the look of a fault met, by the fault's id; looks that could not be made are missing."""
     memory: tuple[tuple[int, float], ...] = ()
     """Requests that were answered so far and bytes in use, after each load of the slope."""
     descriptors: tuple[tuple[int, float], ...] = ()

@@ -16,7 +16,7 @@ class Stall:
     ran_s: float
     """Of that, its thread was on a CPU."""
     blocked_s: float
-    """Of that, neither on a CPU nor waiting for one."""
+    """Of that, neither on a CPU nor waiting for a CPU."""
     stack: int | None
     """The stack in which it was longest, by its place in `Timeline.stacks`; None: none was taken."""
 
@@ -41,14 +41,14 @@ class Counts:
     throttled_s: float | None
     """For how long its control groups were kept from the CPU; None: this system does not tell."""
     overflows: int | None
-    """Connections that a full listen queue turned away; None: not told."""
+    """Connections that a full listen queue turned away; None: not known."""
     listen_queue: int | None
     """Connections that waited to be accepted at this moment."""
 
 
 @dataclass(frozen=True)
 class Timeline:
-    """One load."""
+    """The load that the timeline covers."""
 
     load: str
     """As results call it."""

@@ -19,7 +19,7 @@ class Contestant:
     packages: Mapping[str, str] = field(default_factory=dict)
     """Versions instead of those the stack and its interface pin: package to version."""
     python: str = ""
-    """Interpreter: a path or a version; empty is the one the study runs on."""
+    """Interpreter: a path or a version; empty: the interpreter the study runs on."""
     name: str = ""
     """What the study calls it; empty: made of the rest."""
 
@@ -42,7 +42,7 @@ class Contestant:
             if isinstance(value, int):
                 rest += [f"{value} {knob}"] if knob != "workers" else []
             elif stack and (usual := f" · {stack.knobs.get(knob)}") in title:
-                # A title that says the usual choice says the other one in its place.
+                # A title that names the usual choice names the other choice in its place.
                 title = title.replace(usual, f" · {value}")
             else:
                 rest.append(value)
@@ -64,7 +64,8 @@ class Trial:
     block: int
     """Number of the repeat, from 0. All trials of a block run close together and are compared with each other."""
     python: str = ""
-    """Interpreter of all the race's servers (`--python`): a path or a version; empty is the one velodrome runs on."""
+    """Interpreter of all the race's servers (`--python`): a path or a version; empty: the interpreter velodrome runs
+    on."""
     link: Link | None = None
     """The network between generator and server; None: loopback."""
     app: App | None = None
@@ -84,14 +85,14 @@ class Trial:
 
     @property
     def label(self) -> str:
-        """The label a verdict knows the contestant by: with its interpreter where the study sets one."""
+        """The label a verdict knows the contestant by: with its interpreter where the study sets it."""
         if self.python and not self.contestant.python:
             return f"{self.contestant.label}@{self.python}"
         return self.contestant.label
 
     @property
     def key(self) -> str:
-        """Names this trial within its study: `question/contestant/load/block`, and its part where it has one."""
+        """Names this trial within its study: `question/contestant/load/block`, and its part where it has any."""
         part = f"/{self.part}" if self.part else ""
         return f"{self.question}/{self.label}/{self.load.label}/{self.block}{part}"
 

@@ -67,7 +67,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Ask:
-    """One load of a candidate: an open loop at a rate, or a closed one."""
+    """A load of a candidate: an open loop at a rate, or a closed loop."""
 
     seconds: float
     """At least: what a percentile needs, or a service that waits long, is on top."""
@@ -87,7 +87,7 @@ class Observation:
     throughput_rps: float = 0.0
     """Answers a second, right or wrong: how many may be wrong is for `held` to say."""
     held: bool | None = None
-    """Whether the rate held; of a closed loop, and where it cannot be told, None."""
+    """Whether the rate held; of a closed loop, and where it is undecided, None."""
     why: str = ""
     """What broke."""
     overdone: bool = False
@@ -175,7 +175,7 @@ class Fate(StrEnum):
     BEST = "best"
     RUNNER_UP = "runner-up"
     BEHIND = "behind"
-    """Its interval lies below the best one's."""
+    """Its interval lies below that of the best candidate."""
     EVEN = "even"
     """It was measured, and does not differ clearly from the best."""
     BY_ARITHMETIC = "by arithmetic"
@@ -191,7 +191,7 @@ class Fate(StrEnum):
 
 @dataclass(frozen=True)
 class Entry:
-    """One candidate at the end."""
+    """A candidate at the end."""
 
     candidate: Candidate
     fate: Fate
@@ -233,7 +233,7 @@ class Tuned:
 
     @property
     def best(self) -> Entry | None:
-        """The recommended one."""
+        """The recommended candidate."""
         return next((entry for entry in self.entries if entry.fate is Fate.BEST), None)
 
     @property
@@ -271,9 +271,9 @@ class Proven:
     """Requests a second."""
     seconds: float
     held: bool | None
-    """None: it cannot be told, because of the machine or the generator."""
+    """None: undecided, because of the machine or the generator."""
     why: str
-    """What broke, or why it cannot be told."""
+    """What broke, or why it is undecided."""
 
 
 @dataclass(frozen=True)
@@ -293,13 +293,13 @@ class AsPasted:
     """What the lines to paste came to, started as they stand and loaded."""
 
     rate: float
-    """Requests per second that were due: the claimed rate, or the one that was to be carried. 0: it did not start."""
+    """Requests per second that were due: the claimed rate, or the rate that was to be carried. 0: it did not start."""
     seconds: float
     """How long it was loaded."""
     within: bool | None
-    """Whether it lies within what is recommended; None: it cannot be told."""
+    """Whether it lies within what is recommended; None: undecided."""
     why: str
-    """Why it does not, or cannot be told; empty: it does."""
+    """Why it does not, or why it is undecided; empty: it does."""
     p99_ms: float | None = None
     """From due, milliseconds."""
     cpu_us: float | None = None
@@ -318,7 +318,7 @@ class Recommendation:
     limits: Limits
     tuned: Tuned
     title: str
-    """What the recommended one is called: `gunicorn · gthread ×2, 16 threads`; empty: there is none."""
+    """What the recommended candidate is called: `gunicorn · gthread ×2, 16 threads`; empty: there is none."""
     runner_up: str
     proof: Measurement | None
     """The recommended setting under its last proof: at the claimed rate."""
@@ -339,7 +339,7 @@ class Recommendation:
     variables: tuple[str, ...] = ()
     """Names of the environment variables that the app was given."""
     stack: Stack | None = None
-    """The recommended one; None: there is none."""
+    """The recommended candidate; None: there is none."""
     knobs: Mapping[str, KnobValue] = field(default_factory=dict)
     """All its knobs as recommended."""
     measured: str = ""
@@ -377,7 +377,7 @@ SCHEMA = "velodrome/tune/1"
 
 
 class Tried(TypedDict):
-    """One candidate at the end."""
+    """A candidate at the end."""
 
     label: str
     called: NotRequired[str]

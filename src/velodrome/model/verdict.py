@@ -35,7 +35,7 @@ class DriverView:
     untold: tuple[str, ...]
     """What it does not tell, of what velodrome's own does."""
     notes: tuple[str, ...]
-    """How it did not do quite what was asked."""
+    """How it did not do quite what was requested."""
     generator_cpus: float
     """CPUs it used, in the mean over the blocks."""
     command: tuple[str, ...] = ()
@@ -111,9 +111,9 @@ class Standing:
     blocks_done: int
     blocks_valid: int
     ratio_to_best: Interval | None
-    """Throughput over the best one's, paired by block."""
+    """Throughput over that of the best contestant, paired by block."""
     ceiling_rps: float | None
-    """What Little's law allows: requests served at once over the time each one waits. None: not bounded so."""
+    """What Little's law allows: requests served at once over the time each waits. None: not bounded so."""
     ceiling: str
     """The same as arithmetic to read, `2 ÷ 0.2 s = 10/s`, or empty."""
     notes: tuple[str, ...]
@@ -125,7 +125,7 @@ class Standing:
     called: str = ""
     """How the contestant reads in a sentence: title, workers, versions."""
     python: str = ""
-    """Interpreter of all servers of the race (`--python`), where it was told."""
+    """Interpreter of all servers of the race (`--python`), where it was given."""
     again: str | None = ""
     """The command that measures it again, where the study has no file that names it; empty: `velodrome run` does;
     null: none does, because the source it ran on was laid out for that race alone."""
@@ -160,7 +160,7 @@ class OwnShare:
 
     contestant: str
     basis: Basis
-    """CPU in a closed loop for an app bound by CPU; the median response time at a low rate for one that waits."""
+    """CPU in a closed loop for an app bound by CPU; the median response time at a low rate for an app that waits."""
     total: float
     """Of a request to the app: microseconds of CPU, or milliseconds of response time."""
     server: Interval
@@ -182,7 +182,7 @@ class Answer:
     about: str
     outcome: Outcome
     best: tuple[str, ...]
-    """Labels of the contestants tied for first, the recommended one first."""
+    """Labels of the contestants tied for first, the recommended contestant first."""
     sentence: str
     """What a human needs to know, with the interval."""
     why: tuple[str, ...]
@@ -192,11 +192,11 @@ class Answer:
     to_settle: str = ""
     """For `cannot tell` and ties: how many more blocks would settle how small a difference."""
     limit: str = ""
-    """What limited the recommended one, its CPU, its slots, the load or the generator; empty: not known."""
+    """What limited the recommended contestant: its CPU, its slots, the load or the generator; empty: not known."""
     cpus: int | None = None
     """For how many CPUs the answer is; None: not known, as where nothing was measured."""
     checks: tuple[WorkerCheck, ...] = ()
-    """What more workers came to: of the recommended one, then of those that are out by it."""
+    """What more workers came to: of the recommended contestant, then of those that are out by it."""
     own_share: OwnShare | None = None
     """How much of a request is the app's own; None: it was not measured."""
 
@@ -209,7 +209,7 @@ class ProfileView:
     contestant: str
     load: str
     rate: float | None
-    """Requests asked a second, None in a closed loop: profiles are compared at one rate."""
+    """Requests due per second, None in a closed loop: profiles are compared at one rate."""
     profiler: str
     samples: int
     idle_share: float | None

@@ -68,5 +68,5 @@ class WorkerCheck:
     problems: tuple[str, ...] = ()
     """Why it is not recommended: each seen twice."""
     scales_to: int | None = None
-    """The most workers with which it gave at least half of what as many separate ones would; None: not judged."""
+    """The most workers with which it gave at least half of what as many separate workers would; None: not judged."""
     seen: tuple[WorkersSeen, ...] = ()

@@ -93,7 +93,9 @@ class _Reader:
         checks = [self.check(check, (*at, "checks", index)) for index, check in enumerate(table.checks)]
         sums = table.arithmetic if isinstance(table.arithmetic, list) else [table.arithmetic]
         arithmetic = [
-            findings.check(ArithmeticTable, one, (*at, "arithmetic")) for one in sums if one is not None
+            findings.check(ArithmeticTable, written, (*at, "arithmetic"))
+            for written in sums
+            if written is not None
         ]
         contradictions = [
             findings.check(ContradictionTable, contradiction, (*at, "contradictions", index))
@@ -111,7 +113,14 @@ class _Reader:
             table.needs_cpus,
             table.remark,
             tuple(
-                Arithmetic(one.slots, one.what, one.wait_ms, one.published_rps) for one in arithmetic if one
+                Arithmetic(
+                    arithmetic_table.slots,
+                    arithmetic_table.what,
+                    arithmetic_table.wait_ms,
+                    arithmetic_table.published_rps,
+                )
+                for arithmetic_table in arithmetic
+                if arithmetic_table
             ),
             tuple(
                 Contradiction(contradiction.about, contradiction.says, contradiction.a, contradiction.b)
@@ -168,7 +177,7 @@ class _Reader:
 
     def _facts(self, table: CheckTable, experiment: str, at: Place) -> tuple[Figure, Figure | None]:
         """Return the figures of a check by an experiment: `metric` and `over` name facts of it."""
-        names = [one.name for one in self.study.experiments]
+        names = [known.name for known in self.study.experiments]
         if experiment not in names:
             near = nearest(experiment, names)
             self.findings.add((*at, "experiment"), f"'{experiment}' is no experiment of this study; {near}")
@@ -201,7 +210,7 @@ class _Reader:
         return Figure(table.metric, cell, load)
 
     def _same(self, load: str, cell: str) -> str:
-        """Return a load for another cell: the same one where its question has it, else its first that fits."""
+        """Return a load for another cell: the same load where its question has it, else its first that fits."""
         return load if load in (self.cells.loads(cell) or ()) else ""
 
 
@@ -210,7 +219,7 @@ def read_tables(
 ) -> tuple[PublishedTable, ...]:
     """Return the published tables that a list of tables tells; what is wrong is in `findings`."""
     read = [_table(entry, (*at, index), study, findings) for index, entry in enumerate(entries)]
-    return tuple(one for one in read if one)
+    return tuple(published_table for published_table in read if published_table)
 
 
 def _table(entry: object, at: Place, study: Study, findings: Findings) -> PublishedTable | None:
@@ -222,8 +231,8 @@ def _table(entry: object, at: Place, study: Study, findings: Findings) -> Publis
         if metric not in METRICS:
             findings.add((*at, "metrics", index), f"'{metric}' is no metric; {nearest(metric, METRICS)}")
     rows = []
-    for index, one in enumerate(table.rows):
-        row = _row(one, (*at, "rows", index), tuple(table.loads), study, findings)
+    for index, table_row in enumerate(table.rows):
+        row = _row(table_row, (*at, "rows", index), tuple(table.loads), study, findings)
         if row and len(row.published) != len(table.metrics):
             count = f"{len(row.published)} figures stand for {len(table.metrics)} metrics"
             findings.add(
@@ -250,4 +259,6 @@ def _row(
     place = "loads" if row.loads else "of"
     for load in row.loads or loads:
         cells.check_load(load, there, (*at, place))
-    return PublishedRow(row.of, tuple(one if one != "" else None for one in row.published), tuple(row.loads))
+    return PublishedRow(
+        row.of, tuple(figure if figure != "" else None for figure in row.published), tuple(row.loads)
+    )

@@ -1,9 +1,9 @@
-"""The rate of a comparison's open loop: one that everybody who is in question can carry, found before the race.
+"""The rate of a comparison's open loop, found before the race: every contestant that may win can carry it.
 
     look_at({"uvicorn": 1160.0, "granian": 2100.0, "waitress": 300.0}, 1.5)     # .rate 810, .slowest "uvicorn"
 
-Latencies compare at one rate only. A rate that is given beforehand is either so low that every server looks alike, or
-so high that some measure nothing but their own queue. So a short closed loop of every contestant comes first, the
+Latencies compare at the same rate only. A rate that is given beforehand is either so low that every server looks alike,
+or so high that some measure nothing but their own queue. So a short closed loop of every contestant comes first, the
 *look*. The rate is 70 % of what the slowest answered of those that reach half of the best:
 
 - who reaches less than half of the best is out of the question for throughput, and would pull the rate down to where
@@ -22,9 +22,9 @@ from collections.abc import Mapping
 from velodrome.model.study import Look
 
 IN_QUESTION = 0.5
-"""Share of the best one's throughput from which on a contestant sets the rate."""
+"""Share of the best contestant's throughput from which on a contestant sets the rate."""
 UTILISATION = 0.7
-"""Share of the slowest one's throughput that becomes the rate."""
+"""Share of the slowest contestant's throughput that becomes the rate."""
 RULE = "70 % of what the slowest answers of those that reach half of the best"
 
 

@@ -114,7 +114,7 @@ def _setting(
         return None
     default = defaults[key]
     if isinstance(default, tuple):
-        if isinstance(value, list) and all(isinstance(one, str) for one in value):
+        if isinstance(value, list) and all(isinstance(item, str) for item in value):
             return tuple(value)
     elif isinstance(value, bool) == isinstance(default, bool):
         if isinstance(default, float) and isinstance(value, int | float):

@@ -40,7 +40,7 @@ class TomlMap:
     broken: list[tuple[Position, str]] = field(default_factory=list)
     _lines: list[bytes] = field(default_factory=list)
     _last: tuple[int, int, int] = (0, 0, 0)
-    """Row, bytes and characters of the place that was last asked for: a line may be long, and the next is behind it."""
+    """Row, bytes and characters of the place that was last looked up: a line may be long, and the next is behind it."""
     _counts: dict[Place, int] = field(default_factory=dict)
 
     @staticmethod

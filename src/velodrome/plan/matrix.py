@@ -41,7 +41,7 @@ class Matrix:
     experiments: tuple[Experiment, ...]
     heats: tuple[Session, ...]
     profiles: tuple[Trial, ...]
-    """One of each cell of the questions that ask for profiles."""
+    """A trial of each cell of the questions that ask for profiles."""
     left_out: tuple[LeftOut, ...]
 
 
@@ -49,7 +49,7 @@ def lay_out(study: Study, stacks: Mapping[str, Stack], only: Sequence[str] = (),
     """Return all of a study in order, or what matches one of the patterns `only`.
 
     A pattern is `question/contestant`, `question` alone, either with `*` and `?`, or the name of an experiment.
-    A filtered race keeps the order of the whole one. Raises NothingSelectedError when a pattern matches nothing.
+    A filtered race keeps the order of the whole race. Raises NothingSelectedError when a pattern matches nothing.
     """
     pairs, left_out = _pairs(study, stacks)
     cells = [f"{question.name}/{contestant.label}" for question, contestant in pairs]
@@ -194,7 +194,7 @@ def grid(stacks: Iterable[Stack], cpus: int) -> tuple[Candidate, ...]:
     every = list(stacks)
     names = {stack.name for stack in every}
     # What a variant would be is among the settings of the stack that it is a variant of.
-    return tuple(one for stack in every if stack.variant_of not in names for one in _of(stack, cpus))
+    return tuple(choice for stack in every if stack.variant_of not in names for choice in _of(stack, cpus))
 
 
 def candidate(stack: Stack, knobs: Mapping[str, KnobValue]) -> Candidate:
@@ -226,7 +226,7 @@ def _of(stack: Stack, cpus: int) -> Iterator[Candidate]:
 def _values(stack: Stack, knob: str, cpus: int) -> tuple[KnobValue, ...]:
     """Return the values of a knob that are tried; none: it stays as it is."""
     if knob == "workers":
-        # Where a worker serves one at a time their number is how many are served at once.
+        # Where a worker serves one request at a time, the number of workers is how many are served at once.
         alone = stack.slots({**stack.knobs, "workers": 7}) == 7
         counts = (1, cpus, 2 * cpus + 1, 4 * cpus, 8 * cpus, 16 * cpus) if alone else (1, cpus, 2 * cpus)
         return tuple(sorted(set(counts)))
@@ -256,7 +256,7 @@ def session_s(heat: Session, stacks: Mapping[str, Stack]) -> float:
 
 
 def race_s(heats: Iterable[Session], stacks: Mapping[str, Stack]) -> float:
-    """Return the seconds that heats take one after the other."""
+    """Return the seconds that server sessions take one after the other."""
     return sum(session_s(heat, stacks) for heat in heats)
 
 
@@ -311,14 +311,14 @@ def profiled(study: Study) -> Study:
 
 
 def _with_profile(question: Question) -> Question:
-    """Add one under the first open loop, where all contestants do the same work, or else under the first load."""
+    """Add a profile under the first open loop, where all contestants do the same work, or else under the first load."""
     if question.profile is not None or not question.loads:
         return question
-    load = next((one for one in question.loads if isinstance(one.pace, Open)), question.loads[0])
+    load = next((load for load in question.loads if isinstance(load.pace, Open)), question.loads[0])
     return replace(question, profile=as_profile(load))
 
 
 def as_profile(load: Load) -> Load:
-    """Return the load that a profile is taken under, made of one of the race."""
+    """Return the load that a profile is taken under, made of a load of the race."""
     # By our own generator: it can be ended when the samples are taken.
     return replace(load, duration_s=SECONDS, requests=None, driver="velodrome", threads=1)

@@ -58,7 +58,7 @@ def read_questions(
         here = (*at, index)
         question = _question(entry, here, known, findings)
         if question is not None:
-            found += [(one, here) for one in question]
+            found += [(variant, here) for variant in question]
     return found
 
 
@@ -99,7 +99,7 @@ def _question(entry: object, at: Place, known: Known, findings: Findings) -> lis
 
 
 def over(question: Question, link: Link | None) -> Question:
-    """Return a question asked over a link, called after both."""
+    """Return a question measured over a link, called after both."""
     return replace(question, name=f"{question.name}-{link.label}", link=link) if link else question
 
 
@@ -208,7 +208,7 @@ def _spread(entry: object, at: Place, findings: Findings) -> Iterator[object]:
 
 
 def read_load(entry: object, at: Place, known: Known, findings: Findings) -> Load | None:
-    """Return the one load that a table tells, or None after recording all that is wrong with it."""
+    """Return the load that a table describes, or None after recording all that is wrong with it."""
     table = findings.check(LoadTable, entry, at)
     if table is None:
         return None
@@ -346,7 +346,7 @@ def _at_once(table: object, at: Place, findings: Findings) -> Step | None:
 
 
 def _known(database: str, driver: str, at: Place, findings: Findings) -> None:
-    """Check that a database is one there is a client for, and that the client is one of its own."""
+    """Check that there is a client for a database, and that the client is one of its own."""
     if database not in databases():
         findings.add(
             (*at, "database"), f"no database is called '{database}'; {nearest(database, databases())}"
@@ -397,7 +397,7 @@ def _described(step: Step) -> str:  # noqa: PLR0911  one return for each kind of
         case Write(rows, database):
             return f"changes {_rows(rows)} in {_called(database)}"
         case Together(steps):
-            return f"does at once ({', '.join(_described(one) for one in steps)})"
+            return f"does at once ({', '.join(_described(part) for part in steps)})"
         case ReadBody():
             return "reads an upload"
         case Keep(place, ms):

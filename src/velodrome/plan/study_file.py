@@ -1,7 +1,7 @@
 """Finds and reads studies: a name or a TOML file in, a Study out, or all problems of the file at once.
 
-A study has two forms: the full one, and a quick one that asks the same in less time (`[quick]`). A group is a folder of
-studies: `articles` holds `articles/asyncio-http` and others.
+A study has two forms: the full form, and a quick form that asks the same in less time (`[quick]`). A group is a folder
+of studies: `articles` holds `articles/asyncio-http` and others.
 """
 
 import os
@@ -27,7 +27,7 @@ from velodrome.plan.schema import QuickTable, StudyTable
 from velodrome.plan.untrusted import contents, see_written
 
 Labels = Mapping[tuple[str, str], str]
-"""Question and label of a load in the full form, to its label in the quick one."""
+"""Question and label of a load in the full form, to its label in the quick form."""
 
 LEAST_S = 0.5
 """No span is made shorter than this, or than WAVES times the recipe's own wait: it would catch nothing."""
@@ -171,7 +171,7 @@ def build(tables: object, name: str, known: Known, findings: Findings) -> tuple[
     contestants = [contestant for contestant in read if contestant]
     findings.once(
         ("contestants",),
-        [(one.label, ("contestants", index)) for index, one in enumerate(read) if one],
+        [(contestant.label, ("contestants", index)) for index, contestant in enumerate(read) if contestant],
     )
     questions = read_questions(table.questions, ("questions",), known, findings)
     findings.once(("questions",), [(question.name, place) for question, place in questions])
@@ -180,7 +180,8 @@ def build(tables: object, name: str, known: Known, findings: Findings) -> tuple[
         for index, entry in enumerate(table.experiments)
     ]
     findings.once(
-        ("experiments",), [(one.name, ("experiments", index)) for index, one in enumerate(tried) if one]
+        ("experiments",),
+        [(experiment.name, ("experiments", index)) for index, experiment in enumerate(tried) if experiment],
     )
     _countable(len(contestants), questions, table.blocks, findings)
     if findings.count == before:
@@ -198,7 +199,7 @@ def build(tables: object, name: str, known: Known, findings: Findings) -> tuple[
         budget_s=table.budget,
         limits=limits,
         sources=tuple(table.sources),
-        experiments=tuple(one for one in tried if one),
+        experiments=tuple(experiment for experiment in tried if experiment),
     )
     study = replace(
         study,
@@ -260,7 +261,7 @@ _LARGEST = 256_000
 
 
 def read(path: Path, known: Known, *, quick: bool = False) -> Study:
-    """Read a study from a file, in its quick form if asked to.
+    """Read a study from a file, in its quick form if `quick`.
 
     Raises StudyFileError with all its problems, also when it cannot be read, and TooLargeError.
     """
@@ -294,15 +295,15 @@ def parse(text: str, path: str, known: Known, *, quick: bool = False) -> Study:
 
 
 def _unreadable(error: Exception, places: TomlMap, text: str) -> list[Problem]:
-    """Return what tomllib says of the first fault, and the further ones the other parser found."""
+    """Return tomllib's message of the first fault, and the further faults that the other parser found."""
     if isinstance(error, RecursionError):
         return [Problem(1, 1, "tables or lists are nested too deeply; a study needs four levels")]
     match = _PLACE.fullmatch(str(error))
     lines = text.rstrip().split("\n")
-    said = match[1] if match else str(error)
+    message = match[1] if match else str(error)
     at_the_end = len(lines), len(lines[-1]) + 1
     place = (int(match[2]), int(match[3])) if match and match[2] else at_the_end
-    first = Problem(*place, f"not TOML: {said[:1].lower()}{said[1:]}")
+    first = Problem(*place, f"not TOML: {message[:1].lower()}{message[1:]}")
     further = [
         Problem(*place, f"not TOML: cannot read '{' '.join(broken.split())[:40]}'")
         for place, broken in places.broken
@@ -353,7 +354,7 @@ def members(wanted: str) -> dict[str, Path]:
 
 
 def find_study(wanted: str) -> Path:
-    """Return the file of a study asked for by name or path. Raises UnknownNameError when there is none.
+    """Return the file of a study, found by name or path. Raises UnknownNameError when there is none.
 
     What has a slash or ends in `.toml`, and is not the name of a study that ships, is a path and may not exist:
     reading it then says so.
@@ -367,9 +368,9 @@ def find_study(wanted: str) -> Path:
 
 
 def load_study(wanted: str, known: Known, *, quick: bool = False) -> Study:
-    """Find and read a study, in its quick form if asked to. Raises UnknownNameError or StudyFileError."""
+    """Find and read a study, in its quick form if `quick`. Raises UnknownNameError or StudyFileError."""
     study = read(find_study(wanted), known, quick=quick)
-    # One of a group is known by its whole name, which its file does not hold.
+    # A study of a group is known by its whole name, which its file does not hold.
     return replace(study, name=wanted) if wanted in shipped_studies() else study
 
 

@@ -36,7 +36,7 @@ EXAMPLE = "rtt=160ms,jitter=2ms,rate=100mbit,loss=1%,queue=500,congestion=cubic"
 LONGEST_RTT_S = 60.0
 """No path on Earth is longer: TCP itself gives up a connection that takes minutes to open."""
 LOWEST_RATE_MBIT, HIGHEST_RATE_MBIT = 0.001, 100_000.0
-"""A packet of 1,500 bytes takes 12 s at the one end and 120 ns at the other."""
+"""A packet of 1,500 bytes takes 12 s at the slow end and 120 ns at the fast end."""
 LONGEST_QUEUE = 1_000_000
 """Packets; 1.5 GB of them."""
 _RATE = re.compile(r"(\d+(?:\.\d+)?|\.\d+)\s*(k|m|g)bit(?:/s|ps)?", re.ASCII)
@@ -95,7 +95,9 @@ def _milliseconds(name: str) -> Callable[[object], float]:
 def _rate(value: object) -> float:
     match = _RATE.fullmatch(value) if isinstance(value, str) else None
     if match is None:
-        raise ValueError(f"the rate of a link, {_shown(value)}, is not one; write 100mbit, 512kbit or 1gbit")
+        raise ValueError(
+            f"the rate of a link, {_shown(value)}, is not a rate; write 100mbit, 512kbit or 1gbit"
+        )
     rate = float(match[1]) * _RATE_UNITS[match[2]]
     if not LOWEST_RATE_MBIT <= rate <= HIGHEST_RATE_MBIT:
         raise ValueError(f"the rate of a link, {value}, must be from 1kbit to 100gbit")
@@ -122,7 +124,7 @@ def _queue(value: object) -> int:
         value = int(value)
     if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= LONGEST_QUEUE:
         raise ValueError(
-            f"the queue of a link, {_shown(value)}, is not a number of packets; write one from 1 to {LONGEST_QUEUE}"
+            f"the queue of a link, {_shown(value)}, is not a number of packets; write 1 to {LONGEST_QUEUE}"
         )
     return value
 
@@ -297,7 +299,7 @@ def _value(path: str, line: int, text: str, at: int) -> tuple[str, int]:
             raise EnvFileError(path, line, f"its {quote} is not closed")
         value = found[1]
         if quote == '"':
-            value = _ESCAPED.sub(lambda one: _LETTERS.get(one[1], one[1]), value)
+            value = _ESCAPED.sub(lambda escape: _LETTERS.get(escape[1], escape[1]), value)
         return value, found.end()
     end = _end(_BARE, text, at)
     value = re.split(r"(?:^|[ \t])#", text[at:end], maxsplit=1)[0]

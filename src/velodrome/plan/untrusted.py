@@ -63,17 +63,17 @@ class Budget:
         """Take all of a value of JSON, as often as each part of it occurs. Raises SpentError, TooDeepError."""
         left = [(value, 0)]
         while left:
-            one, depth = left.pop()
+            node, depth = left.pop()
             if depth > MOST_DEPTH:
                 raise TooDeepError
-            if isinstance(one, dict):
-                self.take(len(one) + 1, sum(map(len, one)))
-                left += [(part, depth + 1) for part in one.values() if isinstance(part, dict | list | str)]
-            elif isinstance(one, list):
-                self.take(len(one) + 1)
-                left += [(part, depth + 1) for part in one if isinstance(part, dict | list | str)]
+            if isinstance(node, dict):
+                self.take(len(node) + 1, sum(map(len, node)))
+                left += [(part, depth + 1) for part in node.values() if isinstance(part, dict | list | str)]
+            elif isinstance(node, list):
+                self.take(len(node) + 1)
+                left += [(part, depth + 1) for part in node if isinstance(part, dict | list | str)]
             else:
-                self.take(1, len(one) if isinstance(one, str) else 0)
+                self.take(1, len(node) if isinstance(node, str) else 0)
 
 
 def contents(path: str | os.PathLike[str], most: int = MOST_BYTES) -> bytes:
@@ -92,8 +92,8 @@ def see_written(path: str, text: str) -> None:
     Raises TooLargeError for more values than MOST_LISTED, or keys of more parts than MOST_PARTS.
     """
 
-    def most(said: str) -> int:
-        return sum(map(said.count, ",[{="))
+    def most(text: str) -> int:
+        return sum(map(text.count, ",[{="))
 
     if most(text) > MOST_LISTED and most(_TEXT.sub("", text)) > MOST_LISTED:
         raise TooLargeError(path, "", f"{_grouped(MOST_LISTED)} values")
@@ -120,7 +120,7 @@ See = Callable[[str, Sequence[Named]], None]
 def refuse(path: str, named: Sequence[Named]) -> None:
     """Let nothing be named. Raises UntrustedError."""
     if named:
-        raise UntrustedError(path, [one.sentence for one in named])
+        raise UntrustedError(path, [thing.sentence for thing in named])
 
 
 def of_study(study: Study) -> tuple[Named, ...]:

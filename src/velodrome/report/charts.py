@@ -381,8 +381,8 @@ def sparkline(blocks: Sequence[Block], stalls: Sequence[Sequence[bool]], colour:
     for block, stalled in zip(blocks, stalls, strict=True):
         for second, is_stall in enumerate(stalled):
             if is_stall:
-                each = len(block) / len(stalled)
-                x, width = left + second * each * step, each * step
+                share = len(block) / len(stalled)
+                x, width = left + second * share * step, share * step
                 shapes.append(
                     f'<rect x="{x:.1f}" y="0" width="{width:.1f}" height="{SPARK_HEIGHT:g}" class="stall"/>'
                 )

@@ -57,7 +57,7 @@ LEAST_ABOUT = 20
 
 @dataclass(frozen=True)
 class Row:
-    """One check of a claim."""
+    """A check of a claim."""
 
     about: str
     published: str
@@ -69,7 +69,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Shown:
-    """One claim."""
+    """A claim."""
 
     name: str
     says: str
@@ -78,14 +78,14 @@ class Shown:
     """Where no row tells it."""
     rows: tuple[Row, ...]
     remarks: tuple[str, ...]
-    """Contradictions in what was published first, then what else must be said."""
+    """Contradictions in what was published first, then the other notes."""
 
 
 def shown(judged: Judged) -> Shown:
     """Return a claim as texts."""
     claim = judged.claim
     remarks = (*judged.contradictions, *((claim.remark,) if claim.remark else ()))
-    rows = tuple(_row(one) for one in judged.checked)
+    rows = tuple(_row(checked) for checked in judged.checked)
     reason = "" if any(row.reason for row in rows) else judged.reason
     return Shown(
         claim.name,
@@ -130,8 +130,8 @@ def bounds(checked: Checked) -> str:
     unit = Unit.RATIO if check.over else unit_of(check.figure.metric)
     if check.equals is not None:
         return fact(check.equals)
-    said = [("at least", check.at_least), ("at most", check.at_most)]
-    return ", ".join(f"{word} {in_unit(bound, unit)}" for word, bound in said if bound is not None)
+    limits = [("at least", check.at_least), ("at most", check.at_most)]
+    return ", ".join(f"{word} {in_unit(bound, unit)}" for word, bound in limits if bound is not None)
 
 
 def summary(claims: Sequence[Judged]) -> str:
@@ -150,7 +150,7 @@ def lines(claims: Sequence[Judged], width: int) -> list[Text]:
     if not claims:
         return []
     every = [shown(judged) for judged in claims]
-    rows = [row for one in every for row in one.rows]
+    rows = [row for claim in every for row in claim.rows]
     published = max([len("published"), *(len(row.published) for row in rows)])
     verdict = max(map(len, SHORT.values()))
     here = max([len("here"), *(len(row.here) for row in rows)])
@@ -160,26 +160,26 @@ def lines(claims: Sequence[Judged], width: int) -> list[Text]:
     head = ("Claims", "published", "here", "judgement")
     found = [Text(f" {summary(claims)}", style="bold"), Text()]
     found.append(Text(" " * INDENT + _columns(head, sizes), style="dim"))
-    for one in every:
-        found += _claim(one, width)
-        for row in one.rows:
+    for claim in every:
+        found += _claim(claim, width)
+        for row in claim.rows:
             found += [*_check(row, sizes), *typeset.paragraph(row.reason, width, INDENT + 2, "dim")]
-        for text in (one.reason if one.judgement is not Judgement.HOLDS else "", *one.remarks):
+        for text in (claim.reason if claim.judgement is not Judgement.HOLDS else "", *claim.remarks):
             found += typeset.paragraph(text, width, INDENT, "dim")
     return found
 
 
-def _claim(one: Shown, width: int) -> list[Text]:
+def _claim(claim: Shown, width: int) -> list[Text]:
     """Return name, conclusion and judgement; the judgement stands at the right, or below where there is no room."""
-    parts = textwrap.wrap(one.says, width - INDENT - 1) or [""]
-    found = [Text(f" {one.name:<{INDENT - 2}} ") + Text(parts[0], style="bold")]
+    parts = textwrap.wrap(claim.says, width - INDENT - 1) or [""]
+    found = [Text(f" {claim.name:<{INDENT - 2}} ") + Text(parts[0], style="bold")]
     found += [Text(" " * INDENT + part, style="bold") for part in parts[1:]]
-    said = Text(one.judgement.value, style=STYLES[one.judgement])
+    verdict = Text(claim.judgement.value, style=STYLES[claim.judgement])
     room = width - 1 - len(found[-1])
-    if room >= len(said) + 2:
-        found[-1] = found[-1] + Text(" " * (room - len(said))) + said
+    if room >= len(verdict) + 2:
+        found[-1] = found[-1] + Text(" " * (room - len(verdict))) + verdict
         return found
-    return [*found, Text(" " * (width - 1 - len(said))) + said]
+    return [*found, Text(" " * (width - 1 - len(verdict))) + verdict]
 
 
 def _check(row: Row, sizes: Sequence[int]) -> list[Text]:
@@ -283,16 +283,16 @@ def _here(here: Here, line: Line) -> str:
 def published_lines(tables: Sequence[Compared], width: int) -> list[Text]:
     """Return the tables for a terminal, no wider than `width`."""
     found: list[Text] = []
-    for one in map(published_table, tables):
-        found += [Text(), *typeset.paragraph(f"As published: {one.title}", width, 1, "bold")]
-        sizes = _sizes(one, width)
-        found += [Text(str(line), style="dim") for line in _folded(one.heads, sizes)]
-        said: tuple[str, ...] = ()
-        for row in one.rows:
+    for published in map(published_table, tables):
+        found += [Text(), *typeset.paragraph(f"As published: {published.title}", width, 1, "bold")]
+        sizes = _sizes(published, width)
+        found += [Text(str(line), style="dim") for line in _folded(published.heads, sizes)]
+        printed: tuple[str, ...] = ()
+        for row in published.rows:
             # The system stands once, in the first of its rows.
-            found += _folded((row[0] if row[:1] != said else "", *row[1:]), sizes)
-            said = row[:1]
-        for note in one.notes:
+            found += _folded((row[0] if row[:1] != printed else "", *row[1:]), sizes)
+            printed = row[:1]
+        for note in published.notes:
             found += typeset.paragraph(note, width, 1, "dim")
     return found
 

@@ -2,7 +2,7 @@
 
     files(command, Wishes(memory_bytes=10**9, cpus=2, full=Full(20_000, 10**8)))
 
-They follow from the command line, which is the one that was measured: `judge/deploying.py` leaves out how it stops and
+They follow from the command line, which is that of the measurement: `judge/deploying.py` leaves out how it stops and
 what it logs there. What is known of its server stands in the server's stack (`guest/stack.py`).
 """
 
@@ -25,7 +25,7 @@ _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*=")
 _PLAIN = re.compile(r"[A-Za-z0-9_@+=:,./%$-]+")
 MIB = 2**20
 USER_ID = 10001
-"""Of the user of a container: one that no image has."""
+"""Of the user of a container: no image has it."""
 STOP_S = 70
 """Seconds from the stop signal to the kill: more than any server gives requests in flight by itself (60)."""
 PROXY_IDLE_S, OF_SERVER = 60, 0.75
@@ -112,7 +112,7 @@ class Wishes:
 
 @dataclass(frozen=True)
 class File:
-    """One to paste."""
+    """A file to paste."""
 
     name: str
     text: str
@@ -133,7 +133,7 @@ def server_of(command: str) -> str:
 
 
 def replaces_workers(command: str, wishes: Wishes) -> bool:
-    """Return whether the server of a command line can be told to replace a worker."""
+    """Return whether the server of a command line has an option to replace a worker."""
     return bool(_replacing(wishes.server(command), Full(1, MIB)))
 
 
@@ -156,7 +156,7 @@ def files(command: str, wishes: Wishes) -> tuple[File, ...]:
     if wishes.protocol == "http":
         found.append(File("nginx.conf", _nginx(wishes, server)))
     about = [f"# {wishes.measured}"] if wishes.measured else []
-    return tuple(File(one.name, "\n".join([*about, one.text])) for one in found)
+    return tuple(File(file.name, "\n".join([*about, file.text])) for file in found)
 
 
 def _split(command: str) -> tuple[dict[str, str], list[str]]:
@@ -288,7 +288,8 @@ def _docker(words: list[str], variables: Mapping[str, str], wishes: Wishes, serv
     python = ".".join(wishes.version.split(".")[:2]) or "3"
     return "\n".join(
         [
-            # The first process of a container gets no signal that it has no handler for: --init puts one before it.
+            # The first process of a container gets no signal that it has no handler for: --init puts a process before
+            # it.
             f"# docker run --init --publish 8000:8000 {' '.join([*limits, 'IMAGE'])}",
             f"FROM python:{python}-slim",
             f"RUN useradd --system --uid {USER_ID} --no-create-home app",
@@ -319,11 +320,9 @@ def _nginx(wishes: Wishes, server: Server | None) -> str:
         idle_s = 0.0
     reused, most = [], server.most_idle if server is not None else None
     if idle_s is None:
-        why = "How long the server keeps an idle connection is not known: each request gets one of its own."
+        why = "How long the server keeps an idle connection is not known: each request gets its own."
     elif most is not None:
-        why = (
-            f"The server keeps {most} idle connections and ends the others: each request gets one of its own."
-        )
+        why = f"The server keeps {most} idle connections and ends the others: each request gets its own."
     elif not idle_s:
         why = "The server ends each connection with its answer."
     else:

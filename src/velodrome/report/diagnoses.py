@@ -81,17 +81,17 @@ def relative(found: Examination) -> Examination:
         if isinstance(value, str):
             return value.replace(within, "")
         if isinstance(value, Mapping):
-            return {name: cut(one) for name, one in value.items()}
-        return [cut(one) for one in value] if isinstance(value, list) else value
+            return {name: cut(part) for name, part in value.items()}
+        return [cut(part) for part in value] if isinstance(value, list) else value
 
-    def evidence(one: Evidence) -> Evidence:
-        return replace(one, said=cut(one.said), data=cut(one.data))
+    def cut_evidence(evidence: Evidence) -> Evidence:
+        return replace(evidence, said=cut(evidence.said), data=cut(evidence.data))
 
     diagnoses = tuple(
         replace(
             diagnosis,
             reason=cut(diagnosis.reason),
-            evidence=tuple(map(evidence, diagnosis.evidence)),
+            evidence=tuple(map(cut_evidence, diagnosis.evidence)),
             cure=replace(diagnosis.cure, **cut(diagnosis.cure.document())) if diagnosis.cure else None,
         )
         for diagnosis in found.diagnoses
@@ -103,7 +103,7 @@ def relative(found: Examination) -> Examination:
         found,
         diagnoses=diagnoses,
         untried=tuple(replace(untried, why=cut(untried.why)) for untried in found.untried),
-        screens=tuple(map(evidence, found.screens)),
+        screens=tuple(map(cut_evidence, found.screens)),
         timeline=line,
     )
 
@@ -121,10 +121,10 @@ def _lines(found: Examination) -> Iterator[str]:
         yield from diagnosis_lines(cause)
     if found.healthy:
         yield "✓ no cause was proven"
-    for one in found.of(Ruling.CANNOT_TELL):
-        yield f"? cannot tell          {one.id}: {one.reason}"
+    for diagnosis in found.of(Ruling.CANNOT_TELL):
+        yield f"? cannot tell          {diagnosis.id}: {diagnosis.reason}"
     if innocent := found.of(Ruling.NOT_A_CAUSE):
-        yield f"✓ not the cause        {', '.join(one.id for one in innocent)}"
+        yield f"✓ not the cause        {', '.join(diagnosis.id for diagnosis in innocent)}"
     for untried in found.untried:
         yield f"– not tried            {untried.id}: {untried.why}"
     yield from slo_lines(found)
@@ -152,7 +152,7 @@ def _holds(rate: SloRate) -> str:
         return f"it holds at no rate{because}"
     if rate.holds is None or rate.rate is None:
         return f"cannot tell{because}"
-    low, mid, high = (number(each) for each in (rate.rate.low, rate.rate.mid, rate.rate.high))
+    low, mid, high = (number(end) for end in (rate.rate.low, rate.rate.mid, rate.rate.high))
     return f"it holds up to {mid}/s [{low}, {high}]{because}"
 
 
@@ -179,9 +179,9 @@ def junit_text(found: Examination) -> str:
     facts = {"stack": found.stack, "app": found.title, "took": duration(found.seconds)}
     if found.unexplained is not None:
         facts["unexplained"] = f"{found.unexplained:.0%} of the time of a request under full load"
-    said = "; ".join(line.strip() for line in lines(found) if line)
+    text = "; ".join(line.strip() for line in lines(found) if line)
     return junit.text(
-        "velodrome doctor", [Suite(f"{found.stack} · {found.title}", _apart(cases), facts, said=said)]
+        "velodrome doctor", [Suite(f"{found.stack} · {found.title}", _apart(cases), facts, output=text)]
     )
 
 
@@ -195,9 +195,9 @@ def _apart(cases: Sequence[Case]) -> list[Case]:
     """Return cases of which no two have one name: a fault may be a cause at two places."""
     seen: dict[str, int] = {}
     found = []
-    for one in cases:
-        seen[one.name] = number = seen.get(one.name, 0) + 1
-        found.append(replace(one, name=f"{one.name} ({number})") if number > 1 else one)
+    for case in cases:
+        seen[case.name] = number = seen.get(case.name, 0) + 1
+        found.append(replace(case, name=f"{case.name} ({number})") if number > 1 else case)
     return found
 
 

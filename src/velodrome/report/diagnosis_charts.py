@@ -48,7 +48,7 @@ def arms(data: Mapping[str, Any], metric: str) -> Markup:
     names = [visible(str(data["before"])), visible(str(data["after"]))]
     blocks = [[float(block[side][metric]) for block in data["blocks"]] for side in ("before", "after")]
     levels: list[Level] = [data["levels"][side][metric] for side in ("before", "after")]
-    most = max(*blocks[0], *blocks[1], *(one[2] for one in levels)) or 1.0
+    most = max(*blocks[0], *blocks[1], *(level[2] for level in levels)) or 1.0
     drawing = Drawing(WIDTH, 2 * ROW)
     left, right = 2.0, WIDTH - 6.0
 
@@ -64,9 +64,9 @@ def arms(data: Mapping[str, Any], metric: str) -> Markup:
         drawing.text(right, row * ROW + 9, value, INK, size=12, anchor="end")
         y = row * ROW + 26.0
         drawing.line((across(low), y), (across(min(high, 1.04 * most)), y), colour, 6, 0.35)
-        for number, each in enumerate(values):
+        for number, point in enumerate(values):
             drawing.dot(
-                (across(each), y), colour, f"block {number + 1}: {quantity.number(each)}", hollow=True
+                (across(point), y), colour, f"block {number + 1}: {quantity.number(point)}", hollow=True
             )
         drawing.dot((across(mid), y), colour, f"{name}: {value}")
     return drawing.svg(f"Both arms by {ARMS[metric]}: {names[0]} against {names[1]}")
@@ -89,8 +89,8 @@ def slope(data: Mapping[str, Any]) -> Markup:
     counts = [step for step in steps(1, last) if math.log2(step) % 1 == 0] or [1.0, float(last)]
     powers = [2.0**n for n in range(int(math.log2(last)) + 1)]
     shown = powers[:: 1 + len(powers) // 7] if len(powers) > len(counts) else counts
-    drawing.below([(placed(one, 0)[0], f"{one:g}") for one in shown], 0, drawing.width, "connections")
-    heights = [(placed(1, one)[1], _label(one)) for one in ticks_to(1.05 * top)]
+    drawing.below([(placed(tick, 0)[0], f"{tick:g}") for tick in shown], 0, drawing.width, "connections")
+    heights = [(placed(1, tick)[1], _label(tick)) for tick in ticks_to(1.05 * top)]
     drawing.beside(heights, drawing.width, "requests per second")
     full = min(top * 1.08 / first, float(last))
     ideal = [placed(count, first * count) for count in _between(1.0, full)]
@@ -99,8 +99,8 @@ def slope(data: Mapping[str, Any]) -> Markup:
     for count, rps, cpus in points:
         hint = f"{count} connections: {quantity.rate(rps)}, {cpus:.2f} CPUs busy"
         drawing.dot(placed(count, rps), COLOURS[0], hint)
-    said = f"{mid:.3g} [{low:.3g}, {high:.3g}] in work at once"
-    drawing.text(drawing.width - 2, drawing.height - 12, said, INK, size=12, anchor="end")
+    text = f"{mid:.3g} [{low:.3g}, {high:.3g}] in work at once"
+    drawing.text(drawing.width - 2, drawing.height - 12, text, INK, size=12, anchor="end")
     room = 3 + LETTER * max(len(text) for _, text in heights)
     half = (
         LETTER * len(f"{shown[-1]:g}") / 2
@@ -110,7 +110,7 @@ def slope(data: Mapping[str, Any]) -> Markup:
 
 def _between(low: float, high: float, count: int = 24) -> list[float]:
     """Return numbers from `low` to `high`, evenly on a logarithmic axis."""
-    return [low * (high / low) ** (one / (count - 1)) for one in range(count)]
+    return [low * (high / low) ** (step / (count - 1)) for step in range(count)]
 
 
 class _Lanes:
@@ -151,7 +151,7 @@ def timeline(recorded: Timeline) -> Markup:
     """Draw what happened when; each lane above the other for the same second."""
     shown = _worst(recorded)
     lanes = _Lanes(max(recorded.seconds, 1e-9), 2 + len(shown) + len(COUNTERS))
-    late = sum(one.seconds for one in recorded.stalls)
+    late = sum(stall.seconds for stall in recorded.stalls)
     below = lanes.lane(
         f"Event loop late: {len(recorded.stalls)} times, {late:.2g} s in all"
         if recorded.stalls
@@ -178,14 +178,14 @@ def timeline(recorded: Timeline) -> Markup:
 def _worst(recorded: Timeline) -> list[int]:
     """Return the stacks that held the loop up longest."""
     held: dict[int, float] = {}
-    for one in recorded.stalls:
-        if one.stack is not None:
-            held[one.stack] = held.get(one.stack, 0.0) + one.seconds
+    for stall in recorded.stalls:
+        if stall.stack is not None:
+            held[stall.stack] = held.get(stall.stack, 0.0) + stall.seconds
     return sorted(held, key=lambda place: -held[place])[:STACKS]
 
 
 def _collections(lanes: _Lanes, recorded: Timeline) -> None:
-    whole = [one for one in recorded.collections if one.generation >= 2]
+    whole = [collection for collection in recorded.collections if collection.generation >= 2]
     title = (
         f"Collections of garbage: {len(recorded.collections)} of 1 ms or longer, {len(whole)} of the whole heap"
         if recorded.collections
@@ -209,22 +209,22 @@ class Counter:
 
 
 COUNTERS = (
-    Counter("Kept from the CPU by a quota (throttled)", lambda one: one.throttled_s, "s", COLOURS[7]),
-    Counter("Listen queue overflowed", lambda one: one.overflows, "connections", COLOURS[3]),
-    Counter("CPUs busy", lambda one: one.cpus, "CPUs", COLOURS[6]),
+    Counter("Kept from the CPU by a quota (throttled)", lambda counts: counts.throttled_s, "s", COLOURS[7]),
+    Counter("Listen queue overflowed", lambda counts: counts.overflows, "connections", COLOURS[3]),
+    Counter("CPUs busy", lambda counts: counts.cpus, "CPUs", COLOURS[6]),
 )
 
 
 def _counted(lanes: _Lanes, counts: Sequence[Counts], counter: Counter) -> None:
-    """Draw a counter sample by sample, each as wide as the time since the one before."""
-    values = [(one.at_s, counter.take(one)) for one in counts]
+    """Draw a counter sample by sample, each as wide as the time since the last."""
+    values = [(count.at_s, counter.take(count)) for count in counts]
     known = [value for _, value in values if value is not None]
     most = max(known, default=0.0)
     if not known:
         lanes.lane(f"{counter.what}: {NOT_TOLD}", MUTED)
         return
-    said = f"at most {most:.3g} {counter.unit} between two samples" if most else "not once"
-    below = lanes.lane(f"{counter.what}: {said}")
+    text = f"at most {most:.3g} {counter.unit} between two samples" if most else "not once"
+    below = lanes.lane(f"{counter.what}: {text}")
     before = 0.0
     for at_s, value in values:
         if value:

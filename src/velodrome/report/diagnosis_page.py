@@ -46,7 +46,7 @@ def render(found: Examination) -> str:
         "title": visible(found.title),
         "lead": visible(f"{found.stack} · took {duration(found.seconds)}"),
         "headline": _headline(found),
-        "summary": [visible(one) for one in _summary(found)],
+        "summary": [visible(line) for line in _summary(found)],
         "causes": [_card(diagnosis) for diagnosis in found.causes],
         "timeline": charts.timeline(timeline) if timeline else None,
         "timeline_about": _timeline_about(found),
@@ -81,9 +81,14 @@ def _summary(found: Examination) -> Iterator[str]:
 
 def _card(diagnosis: Diagnosis) -> Card:
     stack = next(
-        (each for each in diagnosis.evidence if each.kind == "stack" and "frames" in each.data), None
+        (
+            evidence
+            for evidence in diagnosis.evidence
+            if evidence.kind == "stack" and "frames" in evidence.data
+        ),
+        None,
     )
-    arms = next((each for each in diagnosis.evidence if each.kind == "arms"), None)
+    arms = next((evidence for evidence in diagnosis.evidence if evidence.kind == "arms"), None)
     return Card(
         diagnosis.id,
         {"cure": "proven by its cure", "dose": "proven by a larger dose"}.get(diagnosis.proof, ""),
@@ -116,7 +121,7 @@ def _timeline_about(found: Examination) -> str:
 def _others(found: Examination) -> Iterator[tuple[str, list[tuple[str, str]]]]:
     headings = {Ruling.CANNOT_TELL: "Cannot tell", Ruling.NOT_A_CAUSE: "Not the cause"}
     for ruling, heading in headings.items():
-        rows = [(one.id, visible(one.reason)) for one in found.of(ruling)]
+        rows = [(diagnosis.id, visible(diagnosis.reason)) for diagnosis in found.of(ruling)]
         if rows:
             yield heading, rows
     if found.untried:

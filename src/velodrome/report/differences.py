@@ -2,7 +2,7 @@
 
 All of them show the same rows (`sections`). In the terminal the answer stands last, where the reader's eyes are; in
 Markdown it stands first. In JUnit each figure is a case: a regression is a failure, missing data a skipped case. A
-threshold that cannot be decided is an error, because somebody asked for it and it did not pass.
+threshold that cannot be decided is an error, because somebody requested it and it did not pass.
 
 JSON: schema `velodrome/diff/1`, docs/diff.schema.json.
 """
@@ -84,12 +84,12 @@ def _title(difference: Difference, labels: Mapping[str, Collection[str]]) -> str
 
 
 def _row(difference: Difference, reasons: list[str]) -> Row:
-    said = answer(difference)
+    outcome = answer(difference)
     if difference.change is Change.INSUFFICIENT and difference.more_blocks is None and difference.reason:
         reason = visible(difference.reason)
         if reason not in reasons:
             reasons.append(reason)
-        said = f"{said} [{reasons.index(reason) + 1}]"
+        outcome = f"{outcome} [{reasons.index(reason) + 1}]"
     return Row(
         difference,
         (
@@ -97,7 +97,7 @@ def _row(difference: Difference, reasons: list[str]) -> Row:
             value(difference.before, difference.metric),
             value(difference.after, difference.metric),
             moved(difference),
-            said,
+            outcome,
         ),
     )
 
@@ -151,23 +151,25 @@ def moved(difference: Difference) -> str:
     return f"{ends[1]} {unit} [{ends[0]}, {ends[2]}]"
 
 
-def gate(one: Gate) -> str:
+def gate_sentence(gate: Gate) -> str:
     """Return what became of a threshold in a sentence."""
-    where = f"{one.difference.called}, {names.load_label(one.difference.load)} ({one.difference.question})"
-    said = f"{one.threshold.text}: {_verdict(one)}: {moved(one.difference)} for {where}"
-    if one.held is not None or not (one.more_blocks or one.reason):
-        return visible(f"{said}.")
-    needed = f"{plural(one.more_blocks, 'more block')} needed" if one.more_blocks else one.reason.rstrip(".")
-    return visible(f"{said}; {needed}.")
+    where = f"{gate.difference.called}, {names.load_label(gate.difference.load)} ({gate.difference.question})"
+    text = f"{gate.threshold.text}: {_verdict(gate)}: {moved(gate.difference)} for {where}"
+    if gate.held is not None or not (gate.more_blocks or gate.reason):
+        return visible(f"{text}.")
+    needed = (
+        f"{plural(gate.more_blocks, 'more block')} needed" if gate.more_blocks else gate.reason.rstrip(".")
+    )
+    return visible(f"{text}; {needed}.")
 
 
-def _verdict(one: Gate) -> str:
-    return {True: "kept", False: "broken", None: "insufficient data"}[one.held]
+def _verdict(gate: Gate) -> str:
+    return {True: "kept", False: "broken", None: "insufficient data"}[gate.held]
 
 
 def broken(diff: Diff) -> Sequence[Gate]:
     """Return the thresholds that do not hold, or that are undecided, the broken ones first."""
-    return sorted((one for one in diff.gates if not one.held), key=lambda one: one.held is None)
+    return sorted((gate for gate in diff.gates if not gate.held), key=lambda gate: gate.held is None)
 
 
 def headline(diff: Diff) -> str:
@@ -207,9 +209,9 @@ def lines(diff: Diff, width: int) -> list[Text]:
         found += paragraph(visible(note), width, 1, "dim")
     found += _set_aside(diff, width)
     found += suspects.texts(diff.suspects, width)
-    for one in diff.gates:
-        style = {True: "", False: "bold red", None: "yellow"}[one.held]
-        found += paragraph(f"threshold {gate(one)}", width, 1, style)
+    for gate in diff.gates:
+        style = {True: "", False: "bold red", None: "yellow"}[gate.held]
+        found += paragraph(f"threshold {gate_sentence(gate)}", width, 1, style)
     if broken(diff):
         found.append(Text())
     opening = Text(f" {SIGNS[diff.change]} {headline(diff)}", style=STYLES[diff.change] or "bold")
@@ -276,7 +278,7 @@ def markdown_text(diff: Diff) -> str:
     parts += [f"{markdown_escaped(before)} → {markdown_escaped(after)}, {_how(diff)}.", ""]
     gates = broken(diff)
     if gates:
-        parts += [*(f"- **{markdown_escaped(gate(one))}**" for one in gates), ""]
+        parts += [*(f"- **{markdown_escaped(gate_sentence(gate))}**" for gate in gates), ""]
     elif diff.gates:
         parts += [f"All {len(diff.gates)} thresholds are kept.", ""]
     for section in made:
@@ -297,7 +299,7 @@ def markdown_text(diff: Diff) -> str:
         command = f"`{visible(suspect.prove)}`"
         parts += ["", f"{markdown_escaped(suspects.sentence(suspect, also))} {suspects.PROVES} {command}"]
     if diff.set_aside:
-        items = [f"- {markdown_escaped(one)}" for one in diff.set_aside]
+        items = [f"- {markdown_escaped(text)}" for text in diff.set_aside]
         parts += ["", "<details><summary>Set aside</summary>", "", *items, "", "</details>"]
     if diff.environment:
         facts = [
@@ -316,10 +318,10 @@ def _how(diff: Diff) -> str:
 def _table_diff_markdown(rows: Sequence[Row]) -> list[str]:
     found = list(MARKDOWN_HEAD)
     for row in rows:
-        metric, before, after, moved, said = map(markdown_escaped, row.texts)
+        metric, before, after, moved, outcome = map(markdown_escaped, row.texts)
         sign = SIGNS[row.difference.change]
         strong = "**" if row.difference.change is Change.REGRESSION else ""
-        found.append(f"| {metric} | {before} | {after} | {moved} | {strong}{sign} {said}{strong} |")
+        found.append(f"| {metric} | {before} | {after} | {moved} | {strong}{sign} {outcome}{strong} |")
     return found
 
 
@@ -355,23 +357,30 @@ def junit_text(diff: Diff) -> str:
 
 
 def _figure(row: Row) -> Case:
-    one = row.difference
-    _, before, after, moved, said = row.texts
-    case = Case(f"velodrome.diff.{one.question}.{one.contestant}", f"{one.metric} {one.load}")
-    figures = f"{one.metric}: {before} before, {after} after: {moved}"
-    if one.change is Change.REGRESSION:
+    difference = row.difference
+    _, before, after, moved, outcome = row.texts
+    case = Case(
+        f"velodrome.diff.{difference.question}.{difference.contestant}",
+        f"{difference.metric} {difference.load}",
+    )
+    figures = f"{difference.metric}: {before} before, {after} after: {moved}"
+    if difference.change is Change.REGRESSION:
         return Case(
-            case.classname, case.name, Outcome.FAILED, "regression", one.reason or f"{figures}: regression"
+            case.classname,
+            case.name,
+            Outcome.FAILED,
+            "regression",
+            difference.reason or f"{figures}: regression",
         )
-    if one.change is Change.INSUFFICIENT:
-        reason = f": {one.reason}" if one.more_blocks is None and one.reason else ""
-        message = f"{figures}: {said.partition(' [')[0]}{reason}"
+    if difference.change is Change.INSUFFICIENT:
+        reason = f": {difference.reason}" if difference.more_blocks is None and difference.reason else ""
+        message = f"{figures}: {outcome.partition(' [')[0]}{reason}"
         return Case(case.classname, case.name, Outcome.SKIPPED, message=message)
     return case
 
 
-def _threshold(one: Gate) -> Case:
-    name = f"{one.threshold.text}: {one.difference.cell} {one.difference.load}"
-    outcome = {True: Outcome.PASSED, False: Outcome.FAILED, None: Outcome.ERROR}[one.held]
-    kind = {True: "", False: "threshold", None: "insufficient data"}[one.held]
-    return Case("velodrome.diff.thresholds", name, outcome, kind, gate(one))
+def _threshold(gate: Gate) -> Case:
+    name = f"{gate.threshold.text}: {gate.difference.cell} {gate.difference.load}"
+    outcome = {True: Outcome.PASSED, False: Outcome.FAILED, None: Outcome.ERROR}[gate.held]
+    kind = {True: "", False: "threshold", None: "insufficient data"}[gate.held]
+    return Case("velodrome.diff.thresholds", name, outcome, kind, gate_sentence(gate))

@@ -59,7 +59,7 @@ def anchor(question: str, contestant: str) -> str:
 
 @dataclass(frozen=True)
 class TrialRow:
-    """One trial. `values` go to the CSV and are what the table sorts by; `cells` are what it shows."""
+    """A trial. `values` go to the CSV and are what the table sorts by; `cells` are what it shows."""
 
     anchor: str
     values: Sequence[float | str | None]
@@ -80,7 +80,7 @@ class Cell:
     flags: Sequence[tuple[str, str]]
     """Sentence and advice."""
     failures: Sequence[str]
-    said: Sequence[str]
+    output: Sequence[str]
     """Text the server chose."""
     loaded_by: Sequence[str] = ()
     """Command lines of other load generators than velodrome's own, with their versions."""
@@ -159,8 +159,8 @@ def _cell(answer: Answer, standing: Standing, again: str, here: Sequence[Measure
         (f"{'set aside' if severity is Severity.INVALID else 'noted'}: {sentence}", advice)
         for sentence, advice, severity in flags
     ]
-    said = [visible(line) for r in failed[:1] for line in r.last_lines]
-    said += [visible(text) for m in measured for text in m.load.examples][:5]
+    output = [visible(line) for r in failed[:1] for line in r.last_lines]
+    output += [visible(text) for m in measured for text in m.load.examples][:5]
     command = " ".join(visible(word) for word in last.command) if last else ""
     reasons_failed = list(dict.fromkeys(visible(f"{r.failure.value}: {r.reason}") for r in failed))
     return Cell(
@@ -172,7 +172,7 @@ def _cell(answer: Answer, standing: Standing, again: str, here: Sequence[Measure
         ", ".join(filter(None, (python, versions))),
         notes,
         reasons_failed,
-        said,
+        output,
         list(
             dict.fromkeys(
                 visible(f"{m.load.driver} {m.load.driver_version}: {shlex.join(m.load.driver_command)}")
@@ -261,14 +261,14 @@ def reasons(answer: Answer, measured: Sequence[Measurement]) -> list[Reason]:
         if not here:
             continue
         valid = [m for m in here if m.valid] or here
-        one = sorted(valid, key=lambda m: m.load.throughput_rps)[len(valid) // 2]
-        cells = (little(one), _cpu(one), balance(one), queue(one), generator(one))
+        median = sorted(valid, key=lambda m: m.load.throughput_rps)[len(valid) // 2]
+        cells = (little(median), _cpu(median), balance(median), queue(median), generator(median))
         found.append(Reason(names.of_standing(standing), anchor(answer.question, standing.contestant), cells))
     return found
 
 
 def little(measurement: Measurement) -> str:
-    """Return Little's law as arithmetic: requests in flight are rate times the time each one takes.
+    """Return Little's law as arithmetic: requests in flight are rate times the time each takes.
 
     J. D. C. Little, «A Proof for the Queuing Formula L = λW», Operations Research 9 (1961).
     """
@@ -289,7 +289,7 @@ def _cpu(measurement: Measurement) -> str:
 def balance(measurement: Measurement) -> str:
     """Return how the workers shared the CPU time, and the connections where they are known."""
     total = sum(w.cpu_s for w in measurement.server.workers)
-    # A master that only watches its workers is not one of them.
+    # A master that only watches its workers is no worker.
     workers = [w for w in measurement.server.workers if w.connections or w.cpu_s > IDLE * total]
     if len(workers) < 2 or not total:
         return "one"

@@ -103,8 +103,8 @@ def render(
         "set_aside": [visible(sentence) for sentence in verdict.set_aside],
         "notes": [visible(note) for note in verdict.notes],
         "suspects": [
-            (suspects.sentence(one, also), visible(one.prove))
-            for one, also in suspects.grouped(verdict.suspects)
+            (suspects.sentence(suspected, also), visible(suspected.prove))
+            for suspected, also in suspects.grouped(verdict.suspects)
         ],
         "proves": suspects.PROVES,
         "ranking": [_ranking(a, measured[a.question], style) for a in verdict.answers],
@@ -197,7 +197,9 @@ def _measured(question: str, results: Results) -> list[Measurement]:
 
 
 def _ranking(answer: Answer, measured: Sequence[Measurement], style: Styles) -> Panel:
-    ranked = [one for one in measured if names.is_closed(one.trial.load.label)] or list(measured)
+    ranked = [
+        measurement for measurement in measured if names.is_closed(measurement.trial.load.label)
+    ] or list(measured)
     reasons: dict[str, dict[str, str]] = {}
     for measurement in ranked:
         for flag in measurement.flags:
@@ -342,8 +344,8 @@ def _aside(standing: Standing, reasons: Sequence[str]) -> str:
     """Return why a contestant has no rank: the first reasons, the others are in its details."""
     notes = [standing.failed] if standing.failed else list(reasons or standing.notes)
     more = f" (and {len(notes) - 2} more)" if len(notes) > 2 else ""
-    said = " ".join(notes[:2]) or "nothing valid was measured"
-    return f"⚑ {names.of_standing(standing)}: {visible(said)}{more}"
+    text = " ".join(notes[:2]) or "nothing valid was measured"
+    return f"⚑ {names.of_standing(standing)}: {visible(text)}{more}"
 
 
 PERCENTILES = (("p50", 50.0), ("p90", 90.0), ("p99", 99.0), ("p99.9", 99.9))
@@ -371,7 +373,7 @@ def latency(answer: Answer, style: Styles) -> Panel:
     keys: dict[str, list[Key]] = {}
     heads: Sequence[str] = ()
     for kind in ("due", "sent"):
-        # A driver that does not know when requests were due has one curve, by its own definition.
+        # A driver that does not know when requests were due has a single curve, by its own definition.
         sides = [
             (v.curve_due if kind == "due" else v.curve_sent) or v.curve_sent or v.curve_due for _, v in seen
         ]

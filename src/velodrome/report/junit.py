@@ -1,7 +1,7 @@
 """JUnit reports for continuous integration: suites of cases that passed, failed or were skipped.
 
 Elements and attributes are those that Ant's schema and Jenkins' have in common, in Ant's order. The claims of a verdict
-are one suite for each study: a claim that does not hold is a failure, one that cannot be decided is skipped.
+are one suite for each study: a claim that does not hold is a failure, an undecided claim is skipped.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -28,7 +28,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True)
 class Case:
-    """One of them; texts may be a server's."""
+    """A test case; texts may be a server's."""
 
     classname: str
     name: str
@@ -47,7 +47,7 @@ class Suite:
     properties: Mapping[str, str] = field(default_factory=dict)
     started_at: str = ""
     """ISO 8601."""
-    said: str = ""
+    output: str = ""
 
 
 def text(name: str, suites: Sequence[Suite]) -> str:
@@ -82,7 +82,7 @@ def _suite(root: Tree.Element, suite: Suite) -> None:
         Tree.SubElement(properties, "property", name=visible(name), value=visible(value))
     for case in suite.cases:
         _case(element, case)
-    Tree.SubElement(element, "system-out").text = visible(suite.said)
+    Tree.SubElement(element, "system-out").text = visible(suite.output)
     Tree.SubElement(element, "system-err")
 
 
@@ -112,8 +112,8 @@ def claims_text(verdicts: Iterable[Verdict]) -> str:
 def _suite_claims_junit(verdict: Verdict) -> Suite:
     cases = [_case_claims_junit(verdict.study, claim) for claim in verdict.claims]
     at = verdict.environment.get("started", "")
-    said = f"{claims.summary(verdict.claims)}." if verdict.claims else "This study has no claims."
-    return Suite(verdict.study, cases, verdict.environment, at, said)
+    summary = f"{claims.summary(verdict.claims)}." if verdict.claims else "This study has no claims."
+    return Suite(verdict.study, cases, verdict.environment, at, summary)
 
 
 def _case_claims_junit(study: str, judged: Judged) -> Case:

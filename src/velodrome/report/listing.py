@@ -127,13 +127,13 @@ def cache_lines(stock: Stock, folder: str, now: float) -> list[str]:
     table = [("kept", "size", "frees", "last used", "for")]
     table += [
         (
-            f"{one.kind}/{visible(one.name)}",
-            quantity.memory(one.size_bytes),
-            quantity.memory(one.freed_bytes),
-            _ago(one, now),
-            visible(one.what),
+            f"{kept.kind}/{visible(kept.name)}",
+            quantity.memory(kept.size_bytes),
+            quantity.memory(kept.freed_bytes),
+            _ago(kept, now),
+            visible(kept.what),
         )
-        for one in stock.every
+        for kept in stock.every
     ]
     shared = stock.size_bytes - stock.freed_bytes
     aside = f"; {quantity.memory(shared)} of it are uv's cache's too (uv cache prune)" if shared else ""
@@ -150,8 +150,8 @@ def removed(stock: Stock) -> list[str]:
     if not stock.every:
         return ["nothing to remove: what is kept was used since, or is used now"]
     lines = [
-        f"removed {one.kind}/{visible(one.name)}{f'  {visible(one.what)}' if one.what else ''}"
-        for one in stock.every
+        f"removed {kept.kind}/{visible(kept.name)}{f'  {visible(kept.what)}' if kept.what else ''}"
+        for kept in stock.every
     ]
     shared = stock.size_bytes - stock.freed_bytes
     aside = f"; {quantity.memory(shared)} more are kept by uv's own cache (uv cache prune)" if shared else ""
@@ -176,7 +176,7 @@ def verified(checked: int, damages: Sequence[Damage]) -> list[str]:
 def cache_document(stock: Stock, folder: str) -> str:
     """Return what is kept as JSON: bytes, and Unix time in seconds."""
     every = {"folder": folder, "size_bytes": stock.size_bytes, "freed_bytes": stock.freed_bytes}
-    return json.dumps(every | {"kept": [asdict(one) for one in stock.every]}, indent=2)
+    return json.dumps(every | {"kept": [asdict(kept) for kept in stock.every]}, indent=2)
 
 
 def _ago(kept: Kept, now: float) -> str:
@@ -219,14 +219,14 @@ def agents_lines(found: Mapping[str, Any]) -> list[str]:
     if not agents:
         return ["no agents"]
     lines = aligned(rows)
-    pairs = {(one["origin"], one["target"]): one for one in found["between"]}
+    pairs = {(pair["origin"], pair["target"]): pair for pair in found["between"]}
     for what, unit, digits in (("round_trip_ms", "round trip ms", 3), ("mbit_s", "Mbit/s", 0)):
-        if any(one[what] is not None for one in pairs.values()):
+        if any(pair[what] is not None for pair in pairs.values()):
             lines += ["", *_between(agents, pairs, what, f"{unit}, from ↓ to →", digits)]
     lines += [
-        f"{one['origin']} does not reach {one['target']}: {one['error']}"
-        for one in pairs.values()
-        if one["error"]
+        f"{pair['origin']} does not reach {pair['target']}: {pair['error']}"
+        for pair in pairs.values()
+        if pair["error"]
     ]
     if found["left_out"]:
         lines.append(f"{plural(found['left_out'], 'pair')} not measured: that would take too long")
@@ -240,10 +240,10 @@ def _between(
     title: str,
     digits: int,
 ) -> list[str]:
-    names = [one["name"] for one in agents]
+    names = [agent["name"] for agent in agents]
 
     def cell(origin: str, target: str) -> str:
         value = pairs.get((origin, target), {}).get(what)
         return "–" if value is None else f"{value:.{digits}f}"
 
-    return aligned([(title, *names), *((one, *(cell(one, other) for other in names)) for one in names)])
+    return aligned([(title, *names), *((name, *(cell(name, other) for other in names)) for name in names)])

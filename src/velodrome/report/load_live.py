@@ -115,5 +115,5 @@ def bars(rates: list[float]) -> str:
 
 
 def view(stream: TextIO, url: str, span_s: float | None) -> LoadView | Progress:
-    """Return what shows a load on a terminal: one that knows no control codes gets lines."""
+    """Return what shows a load on a terminal: a terminal that knows no control codes gets lines."""
     return LoadView(stream, url, span_s) if is_terminal(stream) else Progress(stream)

@@ -38,7 +38,7 @@ MARKED = ("generator", "cannot tell")
 
 FLAGS = {
     "capped-by-connections": "the rate needs more requests at once than the connections allow: waiting for a "
-    "free one is in the latency from when due; raise -c, or over gRPC --streams",
+    "free connection is in the latency from when due; raise -c, or over gRPC --streams",
     "streams-without-room": "the server allows fewer calls at once on a connection than --streams: the others "
     "carried nothing; use more connections (-c)",
     "too-short": "too few requests for the highest percentile shown; load longer (-z)",
@@ -176,10 +176,10 @@ def agents_table(document: Mapping[str, Any]) -> list[str]:
 
 def heading(document: Mapping[str, Any], width: int) -> list[str]:
     """Return what was requested and what came of it, on one line where both fit."""
-    asked, came = f" {load_name(document)}", result(document)
-    if len(asked) + 3 + len(came) <= width:
-        return [asked + came.rjust(width - len(asked) - 1)]
-    return [*_wrapped(asked.strip(), width), *_wrapped(came, width)]
+    request, came = f" {load_name(document)}", result(document)
+    if len(request) + 3 + len(came) <= width:
+        return [request + came.rjust(width - len(request) - 1)]
+    return [*_wrapped(request.strip(), width), *_wrapped(came, width)]
 
 
 def load_name(document: Mapping[str, Any]) -> str:
@@ -263,7 +263,7 @@ def latency_table(document: Mapping[str, Any]) -> list[str]:
 
 
 def fairness_sentence(fairness: Mapping[str, Any]) -> str:
-    """Say that few connections had the answers, and what the median one of them waited."""
+    """Say that few connections had the answers, and what the median of them waited."""
     connections, median = fairness["connections"], fairness["median_connection_ms"]
     if fairness["jain_short_term"] is None:  # of several agents, of which each saw its own connections alone
         return "on one agent at least, few connections got the answers at any time while the others waited"
@@ -303,7 +303,7 @@ def transport_sentence(generator: Mapping[str, Any]) -> str:
 def resent_sentence(resent: int) -> str:
     """Say how many requests met the close of an idle connection; what became of them is among the outcomes."""
     times = "1 request was" if resent == 1 else f"{quantity.grouped(resent)} requests were"
-    return f"{times} sent again on a new connection because the server closed the idle one at that moment."
+    return f"{times} sent again on a new connection because the server closed the idle connection at that moment."
 
 
 def _phases(document: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
@@ -334,10 +334,10 @@ def room_sentence(deliveries: Mapping[str, Any]) -> str:
 
 def idle_sentence(idle: Mapping[str, Any]) -> str:
     """Return `950 idle connections were held beside the load`, or how many of them were not."""
-    asked, opened, open_ = idle["asked"], idle["opened"], idle["still_open"]
-    if open_ < asked:
+    wanted, opened, open_ = idle["asked"], idle["opened"], idle["still_open"]
+    if open_ < wanted:
         return (
-            f"⚑ idle-not-held: of {quantity.grouped(asked)} idle connections {quantity.grouped(opened)} could be "
+            f"⚑ idle-not-held: of {quantity.grouped(wanted)} idle connections {quantity.grouped(opened)} could be "
             f"opened, and {quantity.grouped(open_)} were still there at the end."
         )
     if idle["accepted"] is not None and idle["accepted"] < opened:
@@ -345,7 +345,7 @@ def idle_sentence(idle: Mapping[str, Any]) -> str:
             f"⚑ idle-not-held: of {quantity.grouped(opened)} idle connections the server took in "
             f"{quantity.grouped(idle['accepted'])}; the others lay in its listen queue."
         )
-    return f"{quantity.grouped(asked)} idle connections were held beside the load."
+    return f"{quantity.grouped(wanted)} idle connections were held beside the load."
 
 
 def curve(document: Mapping[str, Any], kind: str) -> Curve:
@@ -421,26 +421,26 @@ def requests_table(document: Mapping[str, Any]) -> list[str]:
     return found
 
 
-def _row(one: Mapping[str, Any], loop: str) -> list[str]:
+def _row(entry: Mapping[str, Any], loop: str) -> list[str]:
     from velodrome.model import measurement  # noqa: PLC0415 - loaded when the load is over, not before it starts
 
-    due, sent = one["latency_ms"]["due"], one["latency_ms"]["sent"]
+    due, sent = entry["latency_ms"]["due"], entry["latency_ms"]["sent"]
     return [
-        typeset.visible(one["name"]),
-        quantity.percent(one["weight"]),
-        quantity.grouped(one["requests"]),
+        typeset.visible(entry["name"]),
+        quantity.percent(entry["weight"]),
+        quantity.grouped(entry["requests"]),
         quantity.milliseconds(due["p50"]),
         quantity.milliseconds(due["p99"]),
         quantity.milliseconds(sent["p50"]),
         quantity.milliseconds(sent["p99"]),
-        quantity.grouped(measurement.failed(one, loop)),
-        _faults(one),
+        quantity.grouped(measurement.failed(entry, loop)),
+        _faults(entry),
     ]
 
 
-def _faults(one: Mapping[str, Any]) -> str:
+def _faults(entry: Mapping[str, Any]) -> str:
     """Return `bad status 3 · timeout 1`."""
-    counts = [(name, count) for name, count in one["outcomes"].items() if count and name != "ok"]
+    counts = [(name, count) for name, count in entry["outcomes"].items() if count and name != "ok"]
     return " · ".join(f"{name.replace('_', ' ')} {quantity.grouped(count)}" for name, count in counts)
 
 
@@ -492,13 +492,13 @@ def interrupted(document: Mapping[str, Any], asked_s: float | None) -> str:
     return f"Interrupted after {length}{of_all}: all figures are of what was measured until then."
 
 
-def fewer_connections(document: Mapping[str, Any], asked: int) -> str | None:
+def fewer_connections(document: Mapping[str, Any], wanted: int) -> str | None:
     """Say that an open loop had fewer connections to take than it usually has; None: it had them."""
     had = document["load"]["connections"]
-    if had >= asked:
+    if had >= wanted:
         return None
     return (
-        f"Up to {quantity.grouped(had)} connections at once instead of {quantity.grouped(asked)}: the hard limit of "
+        f"Up to {quantity.grouped(had)} connections at once instead of {quantity.grouped(wanted)}: the hard limit of "
         "open files (ulimit -Hn) allows no more."
     )
 
@@ -508,7 +508,7 @@ def condition_sentence(decided: Decided) -> str:
 
     Or `Passes: …`, or `Cannot tell: …` with what is missing.
     """
-    # Most loads have no condition and start without what judges one.
+    # Most loads have no condition and start without what judges conditions.
     from velodrome.model.condition import because, written  # noqa: PLC0415
 
     opening = {True: "Fails", False: "Passes", None: "Cannot tell"}[decided.holds]
@@ -521,8 +521,8 @@ def condition_documents(decided: Sequence[Decided]) -> list[dict[str, Any]]:
 
     return [
         {
-            "condition": written(one.condition),
-            "holds": one.holds,
+            "condition": written(decision.condition),
+            "holds": decision.holds,
             "because": [
                 {
                     "metric": compared.comparison.metric.name,
@@ -533,11 +533,11 @@ def condition_documents(decided: Sequence[Decided]) -> list[dict[str, Any]]:
                     "missing": compared.figure.missing,
                     "but": compared.figure.but,
                 }
-                for compared in one.because
+                for compared in decision.because
             ],
-            "sentence": condition_sentence(one),
+            "sentence": condition_sentence(decision),
         }
-        for one in decided
+        for decision in decided
     ]
 
 

@@ -36,17 +36,17 @@ def text(verdict: Verdict) -> str:
         parts += _question(verdict, answer)
     if verdict.findings:
         findings = [
-            f"- **{escaped(name)}**: {escaped(said)}" for name, said in claims.finding_rows(verdict.findings)
+            f"- **{escaped(name)}**: {escaped(text)}" for name, text in claims.finding_rows(verdict.findings)
         ]
         parts += ["", "## Experiments", "", *findings]
     parts += _profiles(verdict)
     if verdict.suspects:
         parts += ["", "## Suspects", ""]
-        for one, also in suspects.grouped(verdict.suspects):
+        for suspected, also in suspects.grouped(verdict.suspects):
             parts += [
-                f"{escaped(suspects.sentence(one, also))} {suspects.PROVES}",
+                f"{escaped(suspects.sentence(suspected, also))} {suspects.PROVES}",
                 "",
-                _code(visible(one.prove)),
+                _code(visible(suspected.prove)),
                 "",
             ]
     if verdict.set_aside:
@@ -71,7 +71,7 @@ def _profiles(verdict: Verdict) -> list[str]:
         found += ["", f"## Profile: {escaped(section.about)}", "", f"Under {escaped(section.load)}.", ""]
         found += [f"| {' | '.join(profiles.HEADS)} |", f"|:--|{'--:|' * (len(profiles.HEADS) - 1)}"]
         found += [f"| {' | '.join(map(escaped, row))} |" for row in section.rows]
-        found += ["", *(f"- {escaped(one)}" for one in (*section.failed, *section.notes))]
+        found += ["", *(f"- {escaped(line)}" for line in (*section.failed, *section.notes))]
     return found
 
 
@@ -85,16 +85,16 @@ def claims_section(verdict: Verdict) -> list[str]:
     if not verdict.claims:
         return []
     parts = ["", "## Claims", "", f"{claims.summary(verdict.claims)}.", "", CLAIM_HEAD[0], CLAIM_HEAD[1]]
-    for one in map(claims.shown, verdict.claims):
-        reasons = [one.reason, *one.remarks] if one.reason else [*one.remarks]
+    for claim in map(claims.shown, verdict.claims):
+        reasons = [claim.reason, *claim.remarks] if claim.reason else [*claim.remarks]
         why = " ".join(escaped(reason) for reason in reasons)
         parts.append(
-            f"| **{escaped(one.name)}** {escaped(one.says)} | | | **{one.judgement.value}** | {why} |"
+            f"| **{escaped(claim.name)}** {escaped(claim.says)} | | | **{claim.judgement.value}** | {why} |"
         )
         parts += [
             f"| {escaped(row.about)} | {escaped(row.published)} | {escaped(row.here)} | {row.judgement.value} "
             f"| {escaped(row.reason)} |"
-            for row in one.rows
+            for row in claim.rows
         ]
     return parts
 
@@ -102,11 +102,16 @@ def claims_section(verdict: Verdict) -> list[str]:
 def published_section(verdict: Verdict) -> list[str]:
     """Return the published tables as lines of Markdown, each figure beside what was measured here."""
     parts = []
-    for one in map(claims.published_table, verdict.tables):
-        parts += ["", f"### As published: {escaped(one.title)}", ""]
-        parts += [f"| {' | '.join(map(escaped, one.heads))} |", f"|:--|:--|{'--:|' * (len(one.heads) - 2)}"]
-        parts += [f"| {' | '.join(map(escaped, row))} |" for row in one.rows]
-        parts += ["", *(f"- {escaped(note)}" for note in one.notes)] if one.notes else []
+    for published_table in map(claims.published_table, verdict.tables):
+        parts += ["", f"### As published: {escaped(published_table.title)}", ""]
+        parts += [
+            f"| {' | '.join(map(escaped, published_table.heads))} |",
+            f"|:--|:--|{'--:|' * (len(published_table.heads) - 2)}",
+        ]
+        parts += [f"| {' | '.join(map(escaped, row))} |" for row in published_table.rows]
+        parts += (
+            ["", *(f"- {escaped(note)}" for note in published_table.notes)] if published_table.notes else []
+        )
     return parts
 
 

@@ -26,7 +26,7 @@ def contestant(title: str, label: str) -> str:
 
 
 def short_sentence(answer: Answer) -> str:
-    """Return the sentence of an answer as it reads under its question, which need not be said again."""
+    """Return the sentence of an answer as it reads under its question, which need not be repeated."""
     opening = f"For an endpoint that {answer.about}: "
     return answer.sentence.removeprefix(opening)
 
@@ -61,11 +61,6 @@ def load(what: Load) -> str:
 def is_closed(label: str) -> bool:
     """Whether a load's label names a closed loop."""
     return label.startswith("closed-")
-
-
-def ranking_load(question: Question) -> Load:
-    """Return the load that ranks a question: its first closed loop, or its first load."""
-    return next((load for load in question.loads if isinstance(load.pace, Closed)), question.loads[0])
 
 
 def latency_load(question: Question) -> Load | None:
@@ -215,7 +210,7 @@ def remark(standing: Standing) -> str:
 
 
 def flags(notes: Sequence[str], ranked: bool) -> str:
-    """Return the gravest sentence (the first) of who has no rank, and of others their only one or how many."""
+    """Return the gravest sentence (the first) of who has no rank, and of others their only sentence or how many."""
     if not notes:
         return ""
     if ranked and len(notes) > 1:

@@ -22,12 +22,12 @@ from velodrome.report.typeset import visible
 
 HEADS = ("contestant", "idle", "in C", "CPU", "requests/s", "depth", "most", *(part for part in parts.PARTS))
 MOST_PAIRS = 5
-"""Differences shown of a question: each contestant beside the one that idles most."""
+"""Differences shown of a question: each contestant beside that which idles most."""
 
 
 @dataclass(frozen=True)
 class Graph:
-    """One flame graph."""
+    """A flame graph."""
 
     title: str
     figure: Markup
@@ -143,7 +143,7 @@ def _differences(
     called: Mapping[str, str],
     stacks: Mapping[str, Mapping[tuple[str, ...], int]],
 ) -> list[Graph]:
-    """Return each contestant beside the one that idles most, where all had the same rate."""
+    """Return each contestant beside that which idles most, where all had the same rate."""
     rated = [view for view in views if view.rate is not None and stacks[view.contestant]]
     if len(rated) < 2:
         return []
@@ -260,14 +260,14 @@ def difference(
 ) -> Markup:
     """Return the difference of two profiles taken at one rate, over so many seconds each."""
     rates = [
-        {stack: count / span for stack, count in one.items()}
-        for one, span in zip((first, second), seconds, strict=True)
+        {stack: count / span for stack, count in profile.items()}
+        for profile, span in zip((first, second), seconds, strict=True)
     ]
     return _drawn(tree(*rates), label, _whose)
 
 
 def _whose(node: Node) -> tuple[str, float]:
-    """Return the first one's colour or the second's, the stronger the more of it is theirs."""
+    """Return the colour of the first or of the second, the stronger the more of it is theirs."""
     first, second = node.counts
     lead = (second - first) / node.total if node.total else 0.0
     return ("var(--c1)" if lead > 0 else "var(--c0)"), 0.12 + 0.6 * abs(lead)

@@ -122,23 +122,23 @@ def _about(found: Recommendation) -> Iterator[str]:
     if proof is not None:
         facts, cpu = proof.load, proof.cpu_us_per_request
         used = proof.server.cpu_s / facts.duration_s if facts.duration_s else 0.0
-        each = f" ({quantity.number(cpu)} µs a request)" if cpu else ""
-        for one in found.proofs[:-1]:
+        cost = f" ({quantity.number(cpu)} µs a request)" if cpu else ""
+        for proven in found.proofs[:-1]:
             yield visible(
-                f"At {quantity.rate(one.rate)} it did not hold for {quantity.duration(one.seconds)}: "
-                f"{one.why.rstrip('.')}; so less is claimed."
+                f"At {quantity.rate(proven.rate)} it did not hold for {quantity.duration(proven.seconds)}: "
+                f"{proven.why.rstrip('.')}; so less is claimed."
             )
         yield (
             f"At {quantity.rate(facts.throughput_rps)} for {quantity.duration(facts.duration_s)}: p50 "
             f"{quantity.milliseconds(facts.due.p50)} ms, p99 {quantity.milliseconds(facts.due.p99)} ms, "
-            f"{quantity.number(used, 2)} CPUs{each}, {quantity.memory(proof.memory_bytes)}."
+            f"{quantity.number(used, 2)} CPUs{cost}, {quantity.memory(proof.memory_bytes)}."
         )
         for flag in proof.flags:
             yield f"⚑ {visible(flag.sentence)}"
     if found.workers is not None:
         yield visible(found.workers.sentence)
     if found.cold_start_s is not None:
-        low, mid, high = (quantity.number(one, 2) for one in astuple(found.cold_start_s))
+        low, mid, high = (quantity.number(end, 2) for end in astuple(found.cold_start_s))
         yield f"Cold start: {mid} s to the first correct response (between {low} and {high} s)."
     if found.pasted is not None:
         yield visible(_as_pasted(found.pasted))
@@ -161,33 +161,33 @@ def _as_pasted(pasted: AsPasted) -> str:
         return f"Pasted as it stands, at {loaded}: cannot tell, because {pasted.why.rstrip('.')}."
     if not pasted.within:
         return f"⚑ Pasted as it stands, it is not what was measured: at {loaded} {pasted.why.rstrip('.')}."
-    each = f", {quantity.number(pasted.cpu_us)} µs of CPU a request" if pasted.cpu_us else ""
+    cost = f", {quantity.number(pasted.cpu_us)} µs of CPU a request" if pasted.cpu_us else ""
     return (
-        f"Pasted as it stands, it does {loaded} as well: p99 {quantity.milliseconds(pasted.p99_ms)} ms{each}."
+        f"Pasted as it stands, it does {loaded} as well: p99 {quantity.milliseconds(pasted.p99_ms)} ms{cost}."
     )
 
 
 def _growth(growth: Growth, keeps: str) -> str:
-    each = quantity.memory(growth.bytes_per_request)
-    said = f"⚑ Memory rose by {each} with every request"
+    per_request = quantity.memory(growth.bytes_per_request)
+    text = f"⚑ Memory rose by {per_request} with every request"
     if growth.seconds_to_limit is not None:
         after = quantity.duration(growth.seconds_to_limit)
-        said += f": at {quantity.rate(growth.at_rps)} the limit is reached after {after}"
+        text += f": at {quantity.rate(growth.at_rps)} the limit is reached after {after}"
     seen = quantity.duration(growth.seen_s)
     if not growth.goes_on:
         return (
-            f"{said}, seen for {seen}. A cache that fills looks the same for so long: load it for ten minutes "
+            f"{text}, seen for {seen}. A cache that fills looks the same for so long: load it for ten minutes "
             "(velodrome load -z 10m) before you replace workers for it."
         )
-    said += f", seen for {seen} and no slower in the end"
+    text += f", seen for {seen} and no slower in the end"
     restart = quantity.grouped(growth.requests_to_restart)
     if keeps:
         return (
-            f"{said}. Find the leak; {keeps} has no option to replace a worker: until then restart it before one has "
+            f"{text}. Find the leak; {keeps} has no option to replace a worker: until then restart it before one has "
             f"served {restart} requests."
         )
     has = quantity.memory(growth.bytes_to_restart)
-    return f"{said}. Find the leak; until then replace a worker after {restart} requests (with {has})."
+    return f"{text}. Find the leak; until then replace a worker after {restart} requests (with {has})."
 
 
 def _table(found: Recommendation) -> list[str]:
@@ -209,7 +209,7 @@ def _table(found: Recommendation) -> list[str]:
         return []
     table = columns(("setting", "", head, "memory", "loads", "why"), rows, left=("", head, "why"))
     by_fate = [
-        f"{sum(one.fate is fate for one in found.tuned.entries)} {fate.value}"
+        f"{sum(entry.fate is fate for entry in found.tuned.entries)} {fate.value}"
         for fate in (Fate.BY_ARITHMETIC, Fate.ALIKE, Fate.UNTRIED)
         if any(entry.fate is fate for entry in found.tuned.entries)
     ]
@@ -304,7 +304,8 @@ def files_to_paste(found: Recommendation) -> tuple[File, ...]:
 
 
 def server_that_keeps_workers(found: Recommendation) -> str:
-    """Return the server that has no setting to replace a worker, where one would have to be; else nothing."""
+    """Return the server that has no setting to replace a worker, where a worker would have to be replaced; else
+    nothing."""
     if (
         not found.command
         or found.growth is None

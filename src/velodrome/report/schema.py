@@ -56,7 +56,7 @@ def results() -> dict[str, Any]:
         found["required"] = ["kind", *found["required"]]
         lines.append(found)
     for kind, step in STEPS.items():
-        # On disk a step is known by name: by their fields alone, steps cannot be told apart.
+        # On disk a step is known by name: their fields alone do not distinguish steps.
         found = definitions[step.__name__]
         found["properties"] = {"do": {"const": kind}, **found.get("properties", {})}
         found["required"] = ["do", *found.get("required", ())]

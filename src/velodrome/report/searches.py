@@ -36,18 +36,18 @@ from velodrome.report.typeset import plural, visible
 
 KEEPS_UP = "that the server keeps up with"
 ARRIVALS: Mapping[Arrivals, str] = {"constant": "constant arrivals", "poisson": "Poisson arrivals"}
-"""Said of every rate: the same server carries less of what independent users send than of what is evenly spaced."""
+"""Holds for every rate: the same server carries less of what independent users send than of what is evenly spaced."""
 
 
 def probe_line(probe: Probe, p99_ms: float | None) -> str:
     """Return `1 250/s  held   p99 5.21 ms`, or why it did not."""
     p99 = f"p99 {quantity.milliseconds(p99_ms)} ms from due"
-    asked = f"{_rate(probe.rate):>9}"
+    rate = f"{_rate(probe.rate):>9}"
     if probe.spoilt:
-        return visible(f"{asked}  does not count: {probe.spoilt}")
+        return visible(f"{rate}  does not count: {probe.spoilt}")
     if probe.held is None:
-        return visible(f"{asked}  cannot tell: {probe.why}")
-    return visible(f"{asked}  held   {p99}" if probe.held else f"{asked}  broke  {probe.why}")
+        return visible(f"{rate}  cannot tell: {probe.why}")
+    return visible(f"{rate}  held   {p99}" if probe.held else f"{rate}  broke  {probe.why}")
 
 
 def sample_line(sample: Sample, p50_ms: float | None) -> str:
@@ -142,8 +142,8 @@ def claimed(found: RateFound) -> str:
     if not claim.proven:
         why = broke or claim.proofs[-1].spoilt.rstrip(".") or claim.proofs[-1].why.rstrip(".")
         return visible(f"No rate was proven, in {plural(len(claim.proofs), 'load')} of {span}: {why}.")
-    said = f"Count on {_rate(claim.rate)}: it held for {span} on a fresh boot."
-    return visible(f"{said} Proofs at higher rates failed: {broke}." if broke else said)
+    text = f"Count on {_rate(claim.rate)}: it held for {span} on a fresh boot."
+    return visible(f"{text} Proofs at higher rates failed: {broke}." if broke else text)
 
 
 def highest_throughput(found: ConnectionsFound) -> str:
@@ -211,7 +211,7 @@ def lines(found: RateCapacity | Knee, title: str) -> list[str]:
     if suspected := suspects.lines(found.suspects):
         shown += ["", *(f" {line}" for line in suspected)]
     if isinstance(found, RateCapacity):
-        shown += [f" Not measured: {visible(one)}." for one in found.left_out]
+        shown += [f" Not measured: {visible(text)}." for text in found.left_out]
     took = f"{plural(found.trials, 'load')} in {quantity.duration(found.seconds)}."
     where = [f" Judge it again: velodrome judge {shlex.quote(found.folder)}"] if found.folder else []
     return [*shown, "", f" {took}", *where]
@@ -221,7 +221,7 @@ def _over_load(points: Sequence[LoadLatency]) -> Iterator[str]:
     """Yield `Load and p99   20 % 22 ms · 50 % 31 ms · 80 % 88 ms · 95 % 190 ms [150, 260]`."""
     if not points:
         return
-    latencies = " · ".join(f"{one.share * 100:g} % {_latency(one)}" for one in points)
+    latencies = " · ".join(f"{point.share * 100:g} % {_latency(point)}" for point in points)
     yield f"Load and latency (p{points[0].percentile:g})   {latencies}"
     for latency in points:
         if latency.why:
@@ -267,7 +267,7 @@ def _overload(overload: Overload) -> str:
 
 def _cold_start(took: Interval, count: int) -> str:
     """Return `Cold start, to the first right answer: 0.62 s (0.58 to 0.71 s, 6 boots).`"""
-    low, mid, high = (quantity.number(one, 2) for one in (took.low, took.mid, took.high))
+    low, mid, high = (quantity.number(end, 2) for end in (took.low, took.mid, took.high))
     of = f"{low} to {high} s, {plural(count, 'boot')}" if count > 1 else plural(count, "boot")
     return f"Cold start, from its start to the first correct response: {mid} s ({of})."
 
@@ -279,11 +279,11 @@ def _at_best(best: Measurement | None, bottom: Bottom | None) -> Iterator[str]:
     cpus = len(best.placement.server_cpus)
     used = best.server.cpu_s / facts.duration_s if facts.duration_s else 0.0
     cost = best.cpu_us_per_request
-    each = f" ({quantity.number(cost)} µs a request)" if cost else ""
+    per_request = f" ({quantity.number(cost)} µs a request)" if cost else ""
     p50, p99 = quantity.milliseconds(facts.due.p50), quantity.milliseconds(facts.due.p99)
     yield (
         f"At {quantity.rate(facts.throughput_rps)}: p50 {p50} ms, p99 {p99} ms, {quantity.number(used, 2)} of "
-        f"{plural(cpus, 'CPU')}{each}, {quantity.memory(best.memory_bytes)}."
+        f"{plural(cpus, 'CPU')}{per_request}, {quantity.memory(best.memory_bytes)}."
     )
     if bottom is not None:
         yield f"There {bottom.sentence}."
@@ -296,7 +296,7 @@ def _law(law: Scalability | None) -> Iterator[str]:
         yield "Too few different numbers of connections for the Universal Scalability Law."
         return
     yield f"Universal Scalability Law, {LAW}, of {plural(law.points, 'closed loop')}:"
-    yield f"  λ {_bounds(law.rate)}/s   what one connection gets"
+    yield f"  λ {_bounds(law.rate)}/s   what a single connection gets"
     yield f"  σ {_bounds(law.contention)}   the part of the work that waits for its turn"
     yield f"  κ {_bounds(law.coherency)}   what each costs each other"
     yield f"  {_peak(law)}"
@@ -311,7 +311,7 @@ def _peak(law: Scalability) -> str:
     at, best = law.peak_connections, law.peak_rps
     match law.peak:
         case Peak.NONE:
-            least = f": if there is one, it is beyond {quantity.grouped(at.low)} connections" if at else ""
+            least = f": if there is a peak, it is beyond {quantity.grouped(at.low)} connections" if at else ""
             return f"No peak within what was tried, because κ may be 0{least}."
         case _ if at is None or best is None:
             return "No peak."
@@ -370,7 +370,7 @@ def document(found: RateCapacity | Knee, title: str) -> dict[str, Any]:
 
 def _beside(found: RateCapacity) -> dict[str, Any]:
     return {
-        "load": [asdict(one) for one in found.load],
+        "load": [asdict(load_latency) for load_latency in found.load],
         "overload": [asdict(overload) for overload in found.overload],
         "left_out": list(found.left_out),
     }
@@ -398,5 +398,5 @@ def of_measurement(measured: Measurement) -> dict[str, Any]:
 def _finite(value: Any) -> Any:
     """JSON has no infinity: an end that is not known is null."""
     if isinstance(value, dict):
-        return {key: _finite(one) for key, one in value.items()}
+        return {key: _finite(part) for key, part in value.items()}
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -33,15 +33,15 @@ def texts(every: Sequence[Suspected], width: int) -> list[Text]:
     from rich.text import Text  # noqa: PLC0415 - a search in a pipe has no time for it
 
     found = []
-    for one, also in grouped(every):
-        found += paragraph(sentence(one, also), width, 1)
-        found += [*paragraph(PROVES, width, style="dim"), Text(f"   {visible(one.prove)}")]
+    for suspected, also in grouped(every):
+        found += paragraph(sentence(suspected, also), width, 1)
+        found += [*paragraph(PROVES, width, style="dim"), Text(f"   {visible(suspected.prove)}")]
     return found
 
 
 def lines(every: Sequence[Suspected]) -> list[str]:
     """Return two or three lines for each fault; none where nothing is suspected."""
     found = []
-    for one, also in grouped(every):
-        found += [sentence(one, also), f"  {PROVES}", f"  {visible(one.prove)}"]
+    for suspected, also in grouped(every):
+        found += [sentence(suspected, also), f"  {PROVES}", f"  {visible(suspected.prove)}"]
     return found

@@ -203,7 +203,7 @@ class Line:
 
 @dataclass
 class Progress:
-    """What the trials of one contestant in one question have given so far: of one that was run again, the last."""
+    """What the trials of one contestant in one question have given so far: of a trial that was run again, the last."""
 
     name: str
     ranking: Load | None
@@ -270,7 +270,7 @@ class Progress:
             if measurement.trial.load == self.latency
         ][-1:]
         shown = [load.due if load.due != UNKNOWN_LATENCY else load.sent for load in last]
-        known = [(one.p50, one.p99) for one in shown]
+        known = [(latency.p50, latency.p99) for latency in shown]
         p50, p99 = known[0] if known else (None, None)
         return (
             quantity.milliseconds(p50) if p50 is not None else "",
@@ -292,7 +292,7 @@ class Board:
 
     def _row(self, question: Question, label: str) -> Progress:
         called = self._called.get(label, label)
-        return Progress(called, names.ranking_load(question), names.latency_load(question))
+        return Progress(called, question.ranking_load, names.latency_load(question))
 
     def add(self, result: Measurement | Failed) -> None:
         """Take in one finished trial."""
@@ -328,7 +328,7 @@ class Board:
 def heading(question: Question) -> str:
     """Return the line above a question's rows: what it is and what loads it ran under."""
     latency = names.latency_load(question)
-    return _titled(question.about, names.ranking_load(question).label, latency.label if latency else "")
+    return _titled(question.about, question.ranking_load.label, latency.label if latency else "")
 
 
 def answer_heading(answer: Answer) -> str:
@@ -374,7 +374,7 @@ def _standing_line(standing: Standing, wide: int, far: str) -> Line:
 def table(
     sections: Sequence[tuple[str, Sequence[Line]]], width: int, heads: Sequence[str] = HEADS
 ) -> list[Text]:
-    """Return the table as lines no wider than `width`; a narrow one leaves memory, CPU, p50 out."""
+    """Return the table as lines no wider than `width`; a narrow table leaves memory, CPU, p50 out."""
     columns = [_aligned(lines) for _, lines in sections]
     sizes = [max(map(len, (head, *(t for c in columns for t in c[at])))) for at, head in enumerate(heads)]
     chosen = _columns(sizes, width)
@@ -525,7 +525,7 @@ class RaceView:
 
     def finished(self, result: Measurement | Failed) -> None:
         """Take in a trial that ended."""
-        self._done.add(result.trial.key)  # what is measured again is no further one
+        self._done.add(result.trial.key)  # what is measured again is no further trial
         if self._board is not None:
             self._board.add(result)
         self._plain(plain_line(result, len(self._done), self._trials))

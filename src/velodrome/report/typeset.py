@@ -97,7 +97,7 @@ def _escape(letter: str) -> str:
 
 SPECIAL = re.compile(r"([\\`*_\[\]#|~$])")
 MENTION = "@\u200b"
-"""Hosts look for mentions in the finished text, so no escape stops one; a space of no width does."""
+"""Hosts look for mentions in the finished text, so no escape stops a mention; a space of no width does."""
 
 
 def markdown_escaped(text: str) -> str:

@@ -21,7 +21,7 @@ DRIVER_HEADS = (
 TEXTS = ("contestant", "driver", "latency is")
 """Heads of columns that hold words."""
 LEAST_NEEDED = ("generator CPU", "p50 ms", "CPU µs/req", "latency is")
-"""Columns that a narrow terminal does without, in this order; what latency is, is also said below."""
+"""Columns that a narrow terminal does without, in this order; a line below also explains latency."""
 LEAST_NAME = 12
 OWN = "velodrome"
 
@@ -37,7 +37,7 @@ class DriverRow:
 
 @dataclass(frozen=True)
 class DriverTable:
-    """One load."""
+    """A load."""
 
     load: str
     rows: tuple[DriverRow, ...]
@@ -46,7 +46,7 @@ class DriverTable:
 def driver_tables(answer: Answer) -> list[DriverTable]:
     """Return a table for each load that another driver than velodrome's own made, with ours beside it.
 
-    A load of so many requests stands beside the same one by time; the row tells the number.
+    A load of so many requests stands beside the same load by time; the row tells the number.
     """
     found: dict[str, list[tuple[Standing, LatencyView, DriverView]]] = {}
     for standing in answer.standings:
@@ -55,7 +55,7 @@ def driver_tables(answer: Answer) -> list[DriverTable]:
                 load, _ = names.without_count(names.without_driver(view.load))
                 found.setdefault(load, []).append((standing, view, view.by))
     return [
-        DriverTable(names.load_label(load), tuple(_row(*one) for one in here))
+        DriverTable(names.load_label(load), tuple(_row(*pair) for pair in here))
         for load, here in found.items()
         if any(by.name != OWN for _, _, by in here)
     ]
@@ -79,7 +79,7 @@ def _row(standing: Standing, view: LatencyView, by: DriverView) -> DriverRow:
 
 
 def reach(answer: Answer) -> list[str]:
-    """Return for each other driver what it looks at, what it does not tell, and what it did not do as asked."""
+    """Return for each other driver what it looks at, what it does not tell, and what it did not do as requested."""
     drivers: dict[str, list[DriverView]] = {}
     for standing in answer.standings:
         for view in standing.latency:
@@ -89,10 +89,10 @@ def reach(answer: Answer) -> list[str]:
 
 
 def _reach(name: str, views: Sequence[DriverView]) -> str:
-    untold = dict.fromkeys(what for view in views for what in view.untold)
+    missing = dict.fromkeys(what for view in views for what in view.untold)
     notes = dict.fromkeys(note for view in views for note in view.notes)
     basis = names.joined(dict.fromkeys(view.basis for view in views))
-    text = f"{name}: latency is {basis}; it looks at {views[0].checks}; not known: {', '.join(untold)}."
+    text = f"{name}: latency is {basis}; it looks at {views[0].checks}; not known: {', '.join(missing)}."
     return " ".join([text, *notes])
 
 

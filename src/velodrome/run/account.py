@@ -136,7 +136,7 @@ def unused(*others: int) -> Account:
 
 
 def as_root_unnamed(named: str, account: Account | None) -> bool:
-    """Return whether foreign code runs as root although nobody said so."""
+    """Return whether foreign code runs as root although nobody chose that."""
     return os.geteuid() == ROOT and account is None and not named
 
 
@@ -189,7 +189,7 @@ def giving(folder: Path) -> Iterator[None]:
     A user who has root for a measurement reads, moves and removes its results without.
     """
     account = acting()
-    new = next((one for one in reversed((folder, *folder.parents)) if not one.exists()), folder)
+    new = next((parent for parent in reversed((folder, *folder.parents)) if not parent.exists()), folder)
     try:
         yield
     finally:

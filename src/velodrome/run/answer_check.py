@@ -26,7 +26,7 @@ UNFINISHED = "it takes the connection but does not finish an answer"
 
 @dataclass(frozen=True)
 class Wrong:
-    """An answer came and it is not the right one."""
+    """An answer came and it is not the right answer."""
 
     what: str
 
@@ -91,7 +91,7 @@ def once(
     )
     try:
         return outcome_of(engine.load(spec), words)
-    except EngineError as error:  # a machine without a free descriptor has one later
+    except EngineError as error:  # a machine without a free descriptor has some later
         return str(error)
 
 
@@ -111,9 +111,9 @@ CHAT_WORDS = Words(
 
 
 def ask_chat(target: Target, chat: ChatCall, timeout_s: float) -> str | Wrong | None:
-    """Connect and say one message: None where it comes back, a wrong answer, or why there is none.
+    """Connect and send one message: None where it comes back, a wrong answer, or why there is none.
 
-    Alone in a room, whoever speaks hears himself: a room is asked as an echo is.
+    Alone in a room, a member gets its own messages: a room is checked as an echo is.
     """
     echo = {"mode": "echo", "message_bytes": chat.message_bytes}
     return once(target, CHAT_WORDS, timeout_s, websocket=echo)
@@ -124,7 +124,7 @@ HTTP_WORDS = Words(
 )
 ENOUGH = 0.5
 """Share of the mix, by weight, that has to be answered right: below, its load would be one of failures. What fails of
-the rest is reported, and counted by the load: an item of a log may be gone from the database that is asked.
+the rest is reported, and counted by the load: an item of a log may be gone from the database that is read.
 """
 
 
@@ -136,7 +136,7 @@ def ask_mix(target: Target, timeout_s: float) -> str | Wrong | Partly | None:
         left_s = until - time.monotonic()
         if left_s <= 0:
             return UNFINISHED
-        answer = _ask_one(target, request, left_s)
+        answer = _answer_to(target, request, left_s)
         if isinstance(answer, str):
             return answer
         if isinstance(answer, Wrong):
@@ -150,15 +150,15 @@ def ask_mix(target: Target, timeout_s: float) -> str | Wrong | Partly | None:
     return Partly(what) if enough else Wrong(what)
 
 
-def _ask_one(target: Target, request: Request, timeout_s: float) -> str | Wrong | None:
+def _answer_to(target: Target, request: Request, timeout_s: float) -> str | Wrong | None:
     mix = load_document.mix_document([request])
     return once(target, HTTP_WORDS, timeout_s, mix=mix, template=request.has_templates)
 
 
 MOST_BYTES = 65_536
-"""Of a head; a longer one has been refused as an answer before."""
+"""Of a head; a longer head has been refused as an answer before."""
 QUIET_S = 1.0
-"""Nothing more comes from a server that has said nothing for so long behind its head."""
+"""Nothing more comes from a server that has sent nothing for so long behind its head."""
 _LENGTH = re.compile(rb"^content-length:[ \t]*(\d{1,15})[ \t]*\r?$", re.IGNORECASE | re.MULTILINE)
 
 
@@ -188,8 +188,8 @@ def answer_form(target: Target, patience_s: float) -> AnswerForm | None:
 def _read_to_its_end(connection: socket.socket, received: bytes) -> None:
     """Read the rest of an answer, because a close with data unread would reset the connection.
 
-    The end is where the head says it is, or the server's close; one that keeps the connection against our asking is not
-    waited for long.
+    The end is where the head says it is, or the server's close; a server that keeps the connection against our request
+    is not waited for long.
     """
     head = head_of(received) or received
     length = _LENGTH.search(head)
@@ -205,7 +205,7 @@ def _read_to_its_end(connection: socket.socket, received: bytes) -> None:
 
 
 def head_of(received: bytes) -> bytes | None:
-    """Return the lines of a head with their ends, without the blank one, or None if it is not whole."""
+    """Return the lines of a head with their ends, without the blank line, or None if it is not whole."""
     ends = [at + 1 for mark in (b"\n\r\n", b"\n\n") if (at := received.find(mark)) >= 0]
     return received[: min(ends)] if ends else None
 

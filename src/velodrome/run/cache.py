@@ -53,9 +53,9 @@ def folder(name: str) -> Path:
     with written(made):
         made.mkdir(parents=True, exist_ok=True)
         if acting() is not None:
-            for one in (root(), made):
-                one.chmod(0o755)  # for whom servers run as
-        # One that is there already may be somebody else's, or of a file system that is mounted read-only.
+            for path in (root(), made):
+                path.chmod(0o755)  # for whom servers run as
+        # A folder that is there already may be somebody else's, or of a file system that is mounted read-only.
         if not os.access(made, os.W_OK | os.X_OK):
             probe = made / f".written-{os.getpid()}"
             probe.touch()
@@ -181,16 +181,16 @@ def _stock(some: Sequence["_Entry"]) -> Stock:
 
 
 def tidy(tell: Callable[[str], None]) -> None:
-    """Remove what killed installers left, and at most once a day what no run used for 90 days, which is said."""
+    """Remove what killed installers left, and at most once a day what no run used for 90 days, with a notice."""
     try:
-        for one in inventory(sizes=False).every:
-            if one.name.startswith((".building-", ".old-")) and not one.in_use:
-                remove(one)
+        for kept in inventory(sizes=False).every:
+            if kept.name.startswith((".building-", ".old-")) and not kept.in_use:
+                remove(kept)
         tidied = folder("") / TIDIED
         if tidied.exists() and 0 <= time.time() - tidied.stat().st_mtime < DAY_S:
             return
         tidied.touch()
-        oldest = min((one.last_used for one in inventory(sizes=False).every), default=time.time())
+        oldest = min((kept.last_used for kept in inventory(sizes=False).every), default=time.time())
         if time.time() - oldest <= UNUSED_S:
             return
         found = prune(older_than_s=UNUSED_S)
@@ -297,10 +297,14 @@ def _held(file: Path) -> bool:
     return False
 
 
-def remove(one: Kept) -> bool:
+def remove(kept: Kept) -> bool:
     """Remove something kept unless it is used; whether it has gone."""
-    path = Path(one.path)
-    if _making(path) is None and not _WHOLE.fullmatch(one.name) and time.time() - one.last_used < LEAVINGS_S:
+    path = Path(kept.path)
+    if (
+        _making(path) is None
+        and not _WHOLE.fullmatch(kept.name)
+        and time.time() - kept.last_used < LEAVINGS_S
+    ):
         return False
     held: list[int] = []
     mark, lock = _mark(path), _making(path)
@@ -314,7 +318,7 @@ def remove(one: Kept) -> bool:
         if path.is_dir() and not path.is_symlink():
             # Aside first: what is there under its own name is always whole.
             aside = path.with_name(f".old-{path.name[-16:]}-{os.urandom(4).hex()}")
-            if _WHOLE.fullmatch(one.name):
+            if _WHOLE.fullmatch(kept.name):
                 path.rename(aside)
                 path = aside
             shutil.rmtree(path)

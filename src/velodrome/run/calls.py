@@ -64,7 +64,7 @@ class GrpcCall:
 
 
 def grpc_of_recipe(recipe: Recipe) -> GrpcCall:
-    """Return the call that a recipe is asked by, and its right replies."""
+    """Return the call that a recipe serves, and its right replies."""
     method, message = greeter.method_of(recipe), greeter.greeting(greeter.NAME)
     if recipe.chats:
         bodies = [filler(CHAT_BYTES)] * CHAT_MESSAGES
@@ -120,7 +120,7 @@ def _varint(value: int) -> bytes:
 
 @dataclass(frozen=True)
 class DescribedCall:
-    """One call."""
+    """A call as the engine encodes it."""
 
     path: str
     """`/package.Service/Method`."""
@@ -132,7 +132,7 @@ class DescribedCall:
     """The right answer in the same form; None: any is right."""
 
     kind = ""
-    """Told by the file."""
+    """The file names it."""
     sent = b""
     """What it sends is encoded by the engine."""
     expected = None
@@ -149,14 +149,14 @@ class DescribedCall:
 
 
 def call_of_app(app: App) -> DescribedCall:
-    """Return the call that a servicer is asked: its only request."""
+    """Return the call that a servicer gets: its only request."""
     return call_of_request(app.requests[0], app.proto)
 
 
-def call_of_request(asked: Request, proto: str) -> DescribedCall:
+def call_of_request(request: Request, proto: str) -> DescribedCall:
     """Return a request as a call."""
-    right = asked.expect_body.text if asked.expect_body else None
-    return DescribedCall(asked.path, proto, asked.body.text if asked.body else "{}", right)
+    right = request.expect_body.text if request.expect_body else None
+    return DescribedCall(request.path, proto, request.body.text if request.body else "{}", right)
 
 
 Mode = Literal["echo", "broadcast", "connect"]
@@ -167,7 +167,7 @@ MESSAGE_BYTES = 84
 
 @dataclass(frozen=True)
 class ChatCall:
-    """What is said to a server that holds WebSockets."""
+    """What is sent to a server that holds WebSockets."""
 
     room: bool = False
     """Whether a message goes to all who are connected."""
@@ -186,7 +186,7 @@ class ChatCall:
 
 
 def chat_of_recipe(recipe: Recipe) -> ChatCall:
-    """Return what is said to a server of `recipe`, which ends in a chat."""
+    """Return what is sent to a server of `recipe`, which ends in a chat."""
     return ChatCall(room=recipe.to_room)
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 else:
 
     def dataclass(**_):
-        """Leave a class as it is: to import the real one takes longer than the engine needs to send."""
+        """Leave a class as it is: to import `dataclasses` takes longer than the engine needs to send."""
         return lambda kind: kind
 
 
@@ -27,7 +27,7 @@ VERSION = _native.VERSION
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LoadSpec:
-    """One load, in the fields of the engine (`crates/engine/src/spec.rs`): the only form in which it gets one.
+    """One load, in the fields of the engine (`crates/engine/src/spec.rs`): the only form in which it gets a load.
 
     The command line makes it of options, the driver of a trial's load and target, the check before a load of a target.
     """
@@ -35,7 +35,7 @@ class LoadSpec:
     url: str
     """`http`, `https`, `grpc`, `grpcs`, `ws` or `wss`."""
     connections: int = 50
-    """Exactly so many in a closed loop, at most in an open one."""
+    """Exactly so many in a closed loop, at most in an open loop."""
     fewer_connections: bool = False
     """Be content with fewer where the limit of open files allows no more."""
     streams: int = 1

@@ -46,7 +46,7 @@ def refusals() -> Iterator[None]:
 
 
 def as_velodrome_error(error: BaseException) -> VelodromeError:
-    """Return what a user reads of any exception; the traceback of one that nobody foresaw is in a file."""
+    """Return what a user reads of any exception; the traceback of an exception that nobody foresaw is in a file."""
     found = named(error)
     if found is not None:
         return found
@@ -57,7 +57,7 @@ def as_velodrome_error(error: BaseException) -> VelodromeError:
 
 
 def sentence(error: Exception) -> str:
-    """Return what is said of an exception in a result: of a stranger's code, such as a stack's, its class and text."""
+    """Return how a result describes an exception: of a stranger's code, such as a stack's, its class and text."""
     if named(error) is None and _of_others(error.__traceback__):
         return f"{type(error).__name__}: {error}"
     return as_velodrome_error(error).sentence
@@ -152,7 +152,7 @@ def _of_others(trace: TracebackType | None) -> bool:
     import sysconfig  # noqa: PLC0415
 
     ours = tuple(
-        filter(None, (PACKAGE, *(sysconfig.get_path(one) for one in ("stdlib", "purelib", "platlib"))))
+        filter(None, (PACKAGE, *(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib"))))
     )
     files = [file for file, _ in _frames(trace) if not file.startswith("<")]
     first = next((number for number, file in enumerate(files) if file.startswith(PACKAGE)), 0)

@@ -135,8 +135,8 @@ def entered(namespace: Namespace | None) -> Iterator[None]:
 def settings() -> Mapping[str, str]:
     """Return the settings of the present namespace that another is to have.
 
-    A server behind a link shall differ from one on loopback by the link and by nothing else, and the kernel begins a
-    namespace with its own defaults.
+    A server behind a link shall differ from a server on loopback by the link and by nothing else, and the kernel begins
+    a namespace with its own defaults.
     """
     found = {}
     for name in INHERITED:
@@ -146,7 +146,8 @@ def settings() -> Mapping[str, str]:
 
 
 def apply_settings(inherited: Mapping[str, str]) -> None:
-    """Give the present namespace these settings, and those that are ours; a kernel without one has its reasons."""
+    """Give the present namespace these settings, and those that are ours; a kernel without a setting has its
+    reasons."""
     for name, value in {**inherited, **ADDED}.items():
         with suppress(OSError):
             if (SETTINGS / name).read_text().strip() != value:
@@ -476,7 +477,7 @@ SHAKES = 5
 LOST_S = 0.9
 """Beyond a round trip: then it is lost. TCP itself tries again after 1 s (RFC 6298)."""
 SLOW_MS = 0.5
-"""Over what was asked: the next handshake may be better."""
+"""Over the nominal time: the next handshake may be better."""
 HANDSHAKE_BYTES = 120
 """SYN and SYN-ACK, from the IP header on."""
 AT_ONCE = struct.pack("ii", 1, 0)
@@ -495,7 +496,7 @@ class Site:
     rtt_ms: float = 0.0
     """Of a handshake, when the link was made."""
     congestion: str = ""
-    """As a connection told it."""
+    """As a connection reported it."""
     _before: tuple[Counted, Counted] | None = None
 
     @property
@@ -586,10 +587,10 @@ def refuse_impossible(links: Iterable[Link] = (Link(),)) -> None:
 
 @contextmanager
 def opened(link: Link, cpus: Sequence[int] = (), seed: int = 1, joined_by: str = "") -> Iterator[Site]:
-    """Make a site, see that it does what it was asked for, and take it away in the end.
+    """Make a site, check that it is what the link describes, and take it away in the end.
 
-    `cpus`: where the relay runs; `joined_by`: `relay` or `netem` where it must be that one. Raises LinkRefusedError
-    where this machine allows no link, LinkError where one was made that is not as asked.
+    `cpus`: where the relay runs; `joined_by`: `relay` or `netem` where it must be that. Raises LinkRefusedError
+    where this machine allows no link, LinkError where one was made that is not as the link describes.
     """
     with ExitStack() as running:
         ends = Ends(*(running.enter_context(make()) for _ in range(2)))
@@ -631,24 +632,24 @@ def _settle(site: Site, end: Namespace, addresses: tuple[str, str], inherited: M
 def _shake_hands(site: Site) -> None:
     """Measure the round trip and ask for the congestion control; a link without effect is an error."""
     link = site.link
-    asked_ms = link.rtt_ms + (HANDSHAKE_BYTES * 8e-3 / link.rate_mbit if link.rate_mbit else 0.0)
-    until = time.monotonic() + HANDSHAKE_PATIENCE_S + 6 * asked_ms / 1e3
+    nominal_ms = link.rtt_ms + (HANDSHAKE_BYTES * 8e-3 / link.rate_mbit if link.rate_mbit else 0.0)
+    until = time.monotonic() + HANDSHAKE_PATIENCE_S + 6 * nominal_ms / 1e3
     took: list[float] = []
     with entered(site.server):
         listener = socket.create_server((site.host, 0))
     with listener:
         while len(took) < SHAKES and time.monotonic() < until:
-            shaken = _shake(site, listener, LOST_S + 2 * asked_ms / 1e3)
+            shaken = _shake(site, listener, LOST_S + 2 * nominal_ms / 1e3)
             if shaken is None:
                 continue
             took.append(shaken[0])
             site.congestion = shaken[1]
-            if shaken[0] < asked_ms + 2 * link.jitter_ms + SLOW_MS:
+            if shaken[0] < nominal_ms + 2 * link.jitter_ms + SLOW_MS:
                 break
     if not took:
         raise LinkError(link.label, "no handshake came through; configure less loss")
     site.rtt_ms = min(took)
-    if site.rtt_ms < asked_ms - 2 * link.jitter_ms - 0.01:
+    if site.rtt_ms < nominal_ms - 2 * link.jitter_ms - 0.01:
         raise LinkError(link.label, f"a handshake took {site.rtt_ms:.2f} ms, less than it should")
     if site.congestion != link.congestion:
         raise LinkError(link.label, f"connections use {site.congestion}, not {link.congestion}")

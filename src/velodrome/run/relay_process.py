@@ -30,7 +30,7 @@ def main() -> int:
         print(json.dumps({"error": str(error)}), flush=True)
         return 2
     if realtime:
-        # Its thread has inherited the priority; this one, which only answers, needs none.
+        # Its thread has inherited the priority; this thread, which only answers, needs none.
         os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
     print(json.dumps({"realtime": realtime}), flush=True)
     for _ in sys.stdin:

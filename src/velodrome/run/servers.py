@@ -49,7 +49,7 @@ EPHEMERAL = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 
 def ephemeral(file: Path = EPHEMERAL) -> range:
-    """Return the ports that outgoing connections take: one of ours could be taken by a client of the load."""
+    """Return the ports that outgoing connections take: a port of ours could be taken by a client of the load."""
     try:
         low, high = map(int, file.read_text().split())
     except (OSError, ValueError):
@@ -88,11 +88,11 @@ def _free(host: str, port: int) -> bool:
 
 SHELL = "/bin/sh"
 STOP_SECONDS = 10.0
-"""From its stop signal to SIGKILL, when nothing else is said."""
+"""From its stop signal to SIGKILL, by default."""
 CLOSING_S = 1.0
 """How long after the end of its processes a server's port may take to be free."""
 DESCRIPTORS = 65_536
-"""Most a server gets, if the machine allows: enough for any load here; some servers close them one by one."""
+"""Most a server gets, if the machine allows: enough for any load here; some servers close each of them."""
 INHERITED = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT", "TZ")
 """Of velodrome's own environment: what an interpreter needs to start. Anything else could differ unseen."""
 
@@ -121,17 +121,17 @@ class Serving:
     packages: Mapping[str, str] = field(default_factory=dict)
     """Versions installed in that environment, where these are a user's; else empty."""
     cwd: str = ""
-    """Folder it runs in; empty: one of its own, which is removed with it."""
+    """Folder it runs in; empty: a folder of its own, which is removed with it."""
     variables: Mapping[str, str] = field(default_factory=dict)
     """Of the environment of a user's app."""
     call: str = ""
-    """`/package.Service/Method` that a user's servicer is asked; empty: the recipe's."""
+    """`/package.Service/Method` that is called on a user's servicer; empty: the recipe's."""
     shell: str = ""
     """What a POSIX shell is given to start it, as a user pastes it; empty: the stack's own command is started."""
 
     @property
     def workers(self) -> int | None:
-        """Worker processes asked for; None: the stack has no such knob."""
+        """Requested worker processes; None: the stack has no such knob."""
         value = {**self.stack.knobs, **self.knobs}.get("workers")
         return value if isinstance(value, int) else None
 
@@ -225,9 +225,10 @@ class Server:
         for pid in self._ward.family():
             with suppress(psutil.Error, OSError):
                 found += [
-                    f"{one.laddr.ip}:{one.laddr.port}"
-                    for one in psutil.Process(pid).net_connections("tcp")
-                    if one.status == psutil.CONN_LISTEN and one.laddr.port != self.serving.port
+                    f"{net_connection.laddr.ip}:{net_connection.laddr.port}"
+                    for net_connection in psutil.Process(pid).net_connections("tcp")
+                    if net_connection.status == psutil.CONN_LISTEN
+                    and net_connection.laddr.port != self.serving.port
                 ]
         return tuple(dict.fromkeys(found))
 
@@ -246,7 +247,7 @@ class Server:
         until = time.monotonic() + CLOSING_S
         while True:
             with entered(self._inside):
-                found = [one.port for one in netlink.listening(self.serving.port) or ()]
+                found = [tcp_socket.port for tcp_socket in netlink.listening(self.serving.port) or ()]
             if not found or time.monotonic() >= until:
                 return found
             time.sleep(0.01)
@@ -298,14 +299,14 @@ def descriptors() -> int:
 
 
 PAUSE_S = 0.01
-"""Between two tries: boot times are told to about this."""
+"""Between two tries: boot times are measured to about this."""
 PATIENCE_S = 2.0
 """For one try, on top of what the recipe takes; doubled each time, for servers whose first answer is slow."""
 GRACE_S = 1.0
 """An answer must stay wrong this long to count: a master may answer before its workers are up."""
 SHOWN_BYTES = 200
 EXTRA_BYTES = 65_536
-"""Read of an answer beyond its right length; an endless one is wrong long before."""
+"""Read of an answer beyond its right length; an endless answer is wrong long before."""
 
 
 @dataclass(frozen=True)
@@ -364,7 +365,7 @@ def await_right_answer(
 
 
 def _ask(target: Target, timeout_s: float) -> str | Wrong | Partly | None:
-    """Ask once on a fresh connection: None for a right answer, a wrong one, or why there is none."""
+    """Send a request on a fresh connection: None for a right answer, the wrong answer, or why there is none."""
     if target.call is not None:
         return answer_check.ask_grpc(target, target.call, timeout_s)
     if target.chat is not None:
@@ -439,7 +440,7 @@ def _judge(target: Target, response: http.client.HTTPResponse) -> Wrong | None:
 
 
 def _request_of(target: Target) -> str:
-    """Return what was asked, where that is not what every server is asked."""
+    """Return what was requested, where that is not the request of every server."""
     return "" if (target.method, target.path) == ("GET", "/") else f"{target.method} {target.path} with "
 
 

@@ -4,7 +4,7 @@ with start(cpus=(1,), latency="200ms") as upstream:
     ... VELODROME_UPSTREAM=upstream.url ...
     upstream.begin(); ...; facts = upstream.end()
 
-`served_here` serves one in this process: for the command `upstream`, and to see whether one can be had.
+`served_here` serves it in this process: for the command `upstream`, and to see whether it can be had.
 """
 
 import json
@@ -47,7 +47,7 @@ _SPAN = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(\s*)(us|ms|s|m|h)\b")
 
 
 def slower(latency: str, times: float, folder: Path) -> str:
-    """Return a latency that is so many times as long; one that is a file of them is written anew in `folder`.
+    """Return a latency that is so many times as long; a file of latencies is written anew in `folder`.
 
     A distribution keeps its shape, as its relative spread (`sigma`) has no unit. Raises UpstreamError for a file that
     cannot be read or written.
@@ -69,7 +69,7 @@ def slower(latency: str, times: float, folder: Path) -> str:
 
 
 def _times(text: str, times: float) -> str:
-    return _SPAN.sub(lambda one: f"{float(one[1]) * times:.9g}{one[2]}{one[3]}", text)
+    return _SPAN.sub(lambda span: f"{float(span[1]) * times:.9g}{span[2]}{span[3]}", text)
 
 
 class Upstream:
@@ -108,7 +108,7 @@ class Upstream:
         return int(self._ask()["requests"])
 
     def _ask(self) -> Mapping[str, Any]:
-        """Return the facts so far; under `since` those since the last time they were asked for."""
+        """Return the facts so far; under `since` those since the last call."""
         try:
             self._child.input.write(b"facts\n")
         except (BrokenPipeError, ValueError) as error:
@@ -143,23 +143,27 @@ class Upstream:
 
 def begin(several: Sequence[Upstream]) -> None:
     """The measured span begins, for all of them. Raises UpstreamError."""
-    for one in several:
-        one.begin()
+    for upstream in several:
+        upstream.begin()
 
 
 def end(several: Sequence[Upstream]) -> UpstreamFacts | None:
     """The measured span is over: return what happened in all of them together; None where there is none.
 
-    How late they were is reported of the one that was latest: percentiles cannot be added. Raises UpstreamError.
+    How late they were is reported of the latest of them: percentiles cannot be added. Raises UpstreamError.
     """
-    every = [one.end() for one in several]
+    every = [upstream.end() for upstream in several]
     if not every:
         return None
     return UpstreamFacts(
-        requests=sum(one.requests for one in every),
-        cpu_s=sum(one.cpu_s for one in every),
-        late_p50_ms=max((one.late_p50_ms for one in every if one.late_p50_ms is not None), default=None),
-        late_p99_ms=max((one.late_p99_ms for one in every if one.late_p99_ms is not None), default=None),
+        requests=sum(facts.requests for facts in every),
+        cpu_s=sum(facts.cpu_s for facts in every),
+        late_p50_ms=max(
+            (facts.late_p50_ms for facts in every if facts.late_p50_ms is not None), default=None
+        ),
+        late_p99_ms=max(
+            (facts.late_p99_ms for facts in every if facts.late_p99_ms is not None), default=None
+        ),
     )
 
 
@@ -185,7 +189,7 @@ def start(
 def start_as(
     third: ThirdParty, *, cpus: Sequence[int] = (), seed: int = 1, host: str = "127.0.0.1"
 ) -> Upstream:
-    """Start one that answers as `third` says. Raises UpstreamError."""
+    """Start a third party that answers as `third` says. Raises UpstreamError."""
     spec = {"host": host, "port": 0, **answering(third), "threads": 1, "seed": seed}
     child = python.start_own(MODULE, cpus=cpus)
     try:

@@ -44,16 +44,16 @@ class Trusted:
         if not named:
             return ()
         known = self._now.union(self._stored())
-        return tuple(one for one in named if fingerprint(one, by) not in known)
+        return tuple(thing for thing in named if fingerprint(thing, by) not in known)
 
     def remember(self, named: Sequence[Named], by: str) -> None:
         """Note what was allowed. Where that cannot be written it holds for this process. Raises CacheError."""
-        found = [mark for one in named if (mark := fingerprint(one, by)) is not None]
+        found = [mark for thing in named if (mark := fingerprint(thing, by)) is not None]
         self._now.update(found)
         folder = cache.folder("trust")
         try:
             with _alone(folder):
-                kept = [one for one in self._stored() if one not in found]
+                kept = [stored for stored in self._stored() if stored not in found]
                 self._write(folder, [*kept, *found][-MOST:])
         except OSError as error:
             self._say(f"{folder / NAME} cannot be written ({error.strerror}), so velodrome will ask again")
@@ -79,13 +79,13 @@ class Trusted:
         except (ValueError, RecursionError):
             plain = None
         found = plain.get("trusted") if isinstance(plain, dict) and plain.get("schema") == SCHEMA else None
-        if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
+        if not isinstance(found, list) or not all(isinstance(item, str) for item in found):
             self._say(f"{path} is damaged, so nothing counts as allowed before")
             return []
         return found
 
     def _write(self, folder: Path, hashes: Sequence[str]) -> None:
-        """Write them in the place of those before; a reader sees the one or the other. Raises OSError."""
+        """Write them in the place of those before; a reader sees the old or the new. Raises OSError."""
         beside = folder / f"{NAME}.new"
         beside.unlink(missing_ok=True)
         number = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
@@ -107,18 +107,18 @@ def _alone(folder: Path) -> Iterator[None]:
         os.close(number)
 
 
-def fingerprint(one: Named, by: str) -> str | None:
+def fingerprint(thing: Named, by: str) -> str | None:
     """Return the hash of a thing that the file `by` names; None for a file that has no contents to be known by."""
-    digest = hashlib.sha256(f"{SCHEMA} {one.deed}".encode())
-    if one.deed is Deed.INSTALLS:
-        parts: list[bytes] = [one.what.lower().encode()]
-    elif one.deed is Deed.READS:
+    digest = hashlib.sha256(f"{SCHEMA} {thing.deed}".encode())
+    if thing.deed is Deed.INSTALLS:
+        parts: list[bytes] = [thing.what.lower().encode()]
+    elif thing.deed is Deed.READS:
         # To whom it is sent is for whoever names it to say.
-        parts = [os.fsencode(Path(by).resolve()), *_file(Path(by).resolve().parent / one.what)]
+        parts = [os.fsencode(Path(by).resolve()), *_file(Path(by).resolve().parent / thing.what)]
     else:
         # A bare word may be that of a folder here, or of a program.
-        found = one.what if os.sep in one.what or os.path.exists(one.what) else shutil.which(one.what)
-        parts = [*_executable(Path(found or one.what))]
+        found = thing.what if os.sep in thing.what or os.path.exists(thing.what) else shutil.which(thing.what)
+        parts = [*_executable(Path(found or thing.what))]
     if not all(parts):
         return None
     for part in parts:
@@ -140,7 +140,7 @@ def _executable(path: Path) -> Iterator[bytes]:
 
 
 def _file(path: Path) -> Iterator[bytes]:
-    """Yield a file's path and the hash of its contents; an empty one where it is no file that can be read."""
+    """Yield a file's path and the hash of its contents; an empty hash where it is no file that can be read."""
     yield os.fsencode(os.path.abspath(path))
     try:
         if not path.is_file():

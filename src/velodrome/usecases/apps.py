@@ -1,8 +1,8 @@
 """From what a user says of their app to the `App` that every question is about.
 
-asked = Asked("shop.wsgi:application", python=".venv/bin/python", requests=(Request("cart", "/cart?id=7"),))
-app = look(asked)
-lab = lab_for(asked)
+spec = AppSpec("shop.wsgi:application", python=".venv/bin/python", requests=(Request("cart", "/cart?id=7"),))
+app = look(spec)
+lab = lab_for(spec)
 """
 
 import ast
@@ -50,7 +50,7 @@ NOBODY = "http://127.0.0.1:9"
 AS_ROOT = (
     "Everything runs as root, the app and what it imports too. Name an ordinary user for it: --user NAME"
 )
-INTERFACES = tuple(name for name, one in catalog.interfaces().items() if one.apps)
+INTERFACES = tuple(name for name, interface in catalog.interfaces().items() if interface.apps)
 """Through which servers call an app that is not velodrome's own; the others are of recipes."""
 
 
@@ -61,7 +61,7 @@ class AppSpec:
     app: str
     """`module:attribute`, `module`, `module:create_app('test')`, `shop.py:app`, or over Django the settings module."""
     python: str = ""
-    """Path or version; empty: that of the active virtual environment, else the one velodrome runs on."""
+    """Path or version; empty: that of the active virtual environment, else the interpreter velodrome runs on."""
     cwd: str = ""
     """Empty: the current folder."""
     env: tuple[str, ...] = ()
@@ -88,20 +88,20 @@ class AppSpec:
     """Folder that it is imported from beside `cwd`; an app that is named by its file has it from there."""
 
 
-def look(asked: AppSpec, revision: Revision | None = None) -> App:
+def look(spec: AppSpec, revision: Revision | None = None) -> App:
     """Import an app in its own interpreter and return what it is; with a `revision`, all of it must be from there.
 
     Raises UsageError for all that is wrong with it.
     """
-    thirds = third_parties(asked.upstreams)
-    where = folder(asked.cwd)
-    path, source = by_file(asked.app, where)
+    thirds = third_parties(spec.upstreams)
+    where = folder(spec.cwd)
+    path, source = by_file(spec.app, where)
     python, interface, variables = (
-        interpreter(asked.python),
-        _interface(asked.interface),
-        values(asked.env),
+        interpreter(spec.python),
+        _interface(spec.interface),
+        values(spec.env),
     )
-    requests, names = in_full(asked), tuple(dict.fromkeys(name for name, _ in asked.headers))
+    requests, names = in_full(spec), tuple(dict.fromkeys(name for name, _ in spec.headers))
     # Before anything of theirs runs: what it prints may hold the secrets of each of them.
     masked(requests, names)
     named = App(
@@ -109,46 +109,48 @@ def look(asked: AppSpec, revision: Revision | None = None) -> App:
         interface,
         python,
         where,
-        requests=tuple(fingerprints.sealed(one, names) for one in requests),
+        requests=tuple(fingerprints.sealed(request, names) for request in requests),
         variables=tuple(variables),
         third_parties=tuple(map(withheld_third, thirds)),
-        source=asked.source or source,
-        revision=asked.revision,
+        source=spec.source or source,
+        revision=spec.revision,
         named_interface=interface,
         headers=names,
     )
-    found = inspect.look(named, {**variables, **{one.variable: NOBODY for one in thirds}}, revision)
+    found = inspect.look(named, {**variables, **{third.variable: NOBODY for third in thirds}}, revision)
     if found.form != "servicer":
         return found
-    _refuse_unasked(asked)
-    return replace(found, proto=os.path.abspath(asked.proto))
+    _refuse_uncallable(spec)
+    return replace(found, proto=os.path.abspath(spec.proto))
 
 
-def in_full(asked: AppSpec) -> tuple[Request, ...]:
+def in_full(spec: AppSpec) -> tuple[Request, ...]:
     """Return all requests, with their headers, as they are sent. Raises WithheldHeaderError."""
-    return whole(with_headers(asked.requests or ANYTHING, asked.headers))
+    return whole(with_headers(spec.requests or ANYTHING, spec.headers))
 
 
-def _refuse_unasked(asked: AppSpec) -> None:
+def _refuse_uncallable(spec: AppSpec) -> None:
     """Raise BadOptionError where a servicer cannot be called: it needs its description, and one call."""
-    if not asked.proto or not os.path.isfile(asked.proto):
-        why = "there is no such file" if asked.proto else "a gRPC servicer needs its .proto file; name it"
-        raise BadOptionError("--proto", asked.proto, why)
+    if not spec.proto or not os.path.isfile(spec.proto):
+        why = "there is no such file" if spec.proto else "a gRPC servicer needs its .proto file; name it"
+        raise BadOptionError("--proto", spec.proto, why)
     how = "--request 'POST /package.Service/Method {\"id\": 1}'"
-    if len(asked.requests) != 1:
-        given = f"and these are {len(asked.requests)}" if asked.requests else "and none is named"
+    if len(spec.requests) != 1:
+        given = f"and these are {len(spec.requests)}" if spec.requests else "and none is named"
         raise BadOptionError("--request", "", f"a gRPC servicer needs exactly one call, {given}: {how}")
-    (one,) = asked.requests
-    if one.path.count("/") != 2:
-        raise BadOptionError("--request", one.name, f"a gRPC servicer is called by its method: {how}")
-    if one.expect_status is not None or one.expect_contains is not None:
+    (request,) = spec.requests
+    if request.path.count("/") != 2:
+        raise BadOptionError("--request", request.name, f"a gRPC servicer is called by its method: {how}")
+    if request.expect_status is not None or request.expect_contains is not None:
         why = (
             "of a call a status and a part of the answer cannot be checked; leave them out, or give all of it"
         )
-        raise BadOptionError("--request", one.name, f"{why} as JSON in the expect-body of a --requests file")
+        raise BadOptionError(
+            "--request", request.name, f"{why} as JSON in the expect-body of a --requests file"
+        )
 
 
-def lab_for(asked: AppSpec, extra: Sequence[str] = ()) -> Lab:
+def lab_for(spec: AppSpec, extra: Sequence[str] = ()) -> Lab:
     """Return a lab that serves an app: it holds the values of its environment variables and headers, which nothing
     stores.
 
@@ -158,11 +160,11 @@ def lab_for(asked: AppSpec, extra: Sequence[str] = ()) -> Lab:
         catalog.stacks(extra),
         guest_tree.export(extra),
         extra=tuple(extra),
-        variables=values(asked.env),
-        requests=in_full(asked),
-        third_parties=third_parties(asked.upstreams),
+        variables=values(spec.env),
+        requests=in_full(spec),
+        third_parties=third_parties(spec.upstreams),
         start_seconds=START_SECONDS,
-        overlay=partial(overlay_for, allow_sdist=asked.allow_sdist),
+        overlay=partial(overlay_for, allow_sdist=spec.allow_sdist),
     )
 
 
@@ -170,7 +172,7 @@ def lab_for(asked: AppSpec, extra: Sequence[str] = ()) -> Lab:
 def served_as(user: str, cwd: str, tell: Callable[[str], None] = lambda _: None) -> Iterator[None]:
     """Run servers, apps, commands and third parties as an ordinary user until the block has ended, if there is one.
 
-    `tell` gets a sentence where they run as root although nobody said so. Raises AccountError.
+    `tell` gets a sentence where they run as root although nobody chose that. Raises AccountError.
     """
     found = account.account_for(user, folder(cwd) if cwd else "")
     if account.as_root_unnamed(user, found):
@@ -179,25 +181,25 @@ def served_as(user: str, cwd: str, tell: Callable[[str], None] = lambda _: None)
         yield
 
 
-def as_user_of(asked: AppSpec, tell: Callable[[str], None] = lambda _: None) -> AbstractContextManager[None]:
+def as_user_of(spec: AppSpec, tell: Callable[[str], None] = lambda _: None) -> AbstractContextManager[None]:
     """Run everything as the user of an app until the block has ended, as `served_as` does."""
-    return served_as(asked.user, folder(asked.cwd), tell)
+    return served_as(spec.user, folder(spec.cwd), tell)
 
 
 @contextmanager
-def commands_around(asked: AppSpec, tell: Callable[[str], None] = lambda _: None) -> Iterator[None]:
+def commands_around(spec: AppSpec, tell: Callable[[str], None] = lambda _: None) -> Iterator[None]:
     """Run the user's commands before and after a block, where the app runs, with what it sees and as its user.
 
     SIGTERM and SIGHUP end the block as Ctrl-C does, so that the second runs then, too; `tell` gets a sentence on that,
     and what `served_as` says. Raises AccountError, InterpreterNotFoundError, AppVariableError, and what
     `commands.around` does.
     """
-    where = folder(asked.cwd)
-    with as_user_of(asked, tell):
-        path = path_with(interpreter(asked.python), os.environ.get("PATH", ""))
-        variables = {"PATH": path, **values(asked.env)}
+    where = folder(spec.cwd)
+    with as_user_of(spec, tell):
+        path = path_with(interpreter(spec.python), os.environ.get("PATH", ""))
+        variables = {"PATH": path, **values(spec.env)}
         secrets.of_environment(os.environ)  # which they see too
-        with stoppable(), commands.around(asked.setup, asked.teardown, where, variables, tell=tell):
+        with stoppable(), commands.around(spec.setup, spec.teardown, where, variables, tell=tell):
             yield
 
 
@@ -207,7 +209,7 @@ class ServedSpec:
 
     app: AppSpec | None = None
     recipe: str = ""
-    """Name of one that ships."""
+    """Name of a recipe that ships."""
     python: str = ""
     """Interpreter of a recipe's servers; an app has its own."""
     user: str = ""
@@ -261,7 +263,7 @@ def _recipe(name: str) -> Recipe:
 
 def say_unread(found: Sequence[App | None], stacks: Sequence[Stack], tell: Callable[[str], None]) -> None:
     """Say which settings of the user's own do not act while these stacks are compared."""
-    every = (unread_settings(one, stacks) for one in found if one is not None)
+    every = (unread_settings(app, stacks) for app in found if app is not None)
     for sentence in dict.fromkeys(filter(None, every)):
         tell(sentence)
 
@@ -272,7 +274,7 @@ def stacks_for(app: App, lab: Lab, only: Sequence[str] = ()) -> tuple[str, ...]:
     Stacks of one framework's own recipes (`flask-gunicorn-sync`) are not meant: they bring their own app. Raises
     UnknownNameError, NoStackFitsError.
     """
-    fits = tuple(one.name for one in servers_of(lab.stacks.values(), app.interfaces))
+    fits = tuple(stack.name for stack in servers_of(lab.stacks.values(), app.interfaces))
     for name in only:
         if name not in lab.stacks:
             raise UnknownNameError("stack", name, tuple(lab.stacks))
@@ -284,7 +286,7 @@ def stacks_for(app: App, lab: Lab, only: Sequence[str] = ()) -> tuple[str, ...]:
 
 def servers_of(stacks: Iterable[Stack], interfaces: Sequence[str]) -> tuple[Stack, ...]:
     """Return the stacks that call an app by one of these interfaces."""
-    return tuple(one for one in stacks if one.interface in interfaces)
+    return tuple(stack for stack in stacks if stack.interface in interfaces)
 
 
 def named(stacks: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -292,24 +294,24 @@ def named(stacks: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
     Raises BrokenPluginError for a file that holds none.
     """
-    extra = tuple(one for one in stacks if one.endswith(".py"))
-    by_origin = {one.origin: one for one in plugins.entries(catalog.STACK, extra)}
+    extra = tuple(path for path in stacks if path.endswith(".py"))
+    by_origin = {found.origin: found for found in plugins.entries(catalog.STACK, extra)}
     names = []
-    for one in stacks:
-        if one not in extra:
-            names.append(one)
+    for stack in stacks:
+        if stack not in extra:
+            names.append(stack)
             continue
-        entry = by_origin.get(one)
+        entry = by_origin.get(stack)
         if entry is None or entry.error:
             raise BrokenPluginError(
-                "stack", one, entry.error if entry else "another file has one of its name"
+                "stack", stack, entry.error if entry else "another file has a stack of its name"
             )
         names.append(entry.name)
     return tuple(names), extra
 
 
 def interpreter(python: str) -> str:
-    """Return the path of the interpreter meant, not followed to the one an environment was made of.
+    """Return the path of the interpreter meant, not followed to that which an environment was made of.
 
     Raises InterpreterNotFoundError.
     """
@@ -348,9 +350,9 @@ def values(env: Sequence[str]) -> dict[str, str]:
 def third_parties(upstreams: Sequence[str]) -> tuple[ThirdParty, ...]:
     """Return the simulated third parties named. Raises BadOptionError."""
     found = tuple(map(surroundings.read_third_party, upstreams))
-    for one, text in zip(found, upstreams, strict=True):
+    for third, text in zip(found, upstreams, strict=True):
         try:
-            with third_party.served_here({"host": "127.0.0.1", "port": 0, **answering(one)}):
+            with third_party.served_here({"host": "127.0.0.1", "port": 0, **answering(third)}):
                 pass  # it can be had
         except UsageError as error:
             raise BadOptionError("--upstream", text, str(error)) from error
@@ -401,7 +403,7 @@ def _above(file: Path) -> int:
 
 def unread_settings(app: App, stacks: Sequence[Stack]) -> str:
     """Return a sentence for whoever has such settings and one of these stacks would read them; else nothing."""
-    servers = {one.server.module: one.server for one in stacks if one.server is not None}
+    servers = {stack.server.module: stack.server for stack in stacks if stack.server is not None}
     sentences = []
     for server in servers.values():
         file, variable = server.reads

@@ -4,7 +4,7 @@
         bench.alone()
         probe, measured = bench.rate(300, demands)
 
-It is booted when it is first asked something, and anew when it died or did not come to rest after too much load.
+It is booted for the first load, and anew when it died or did not come to rest after too much load.
 """
 
 import time
@@ -132,8 +132,8 @@ CONNECTIONS = 1000
 """An open loop may open so many, or more where the service's own wait needs them."""
 SPARE = 1.5
 PATIENCE_S = 3.0
-"""Until a server has done with too much. Then it is better served anew: one that goes on with requests whose clients
-have left may be busy for long."""
+"""Until a server has done with too much. Then it is better served anew: a server that goes on with requests whose
+clients have left may be busy for long."""
 AGAIN, PAUSE_S = 2, 1.0
 """A trial that the machine spoilt at that moment is made so often again, each time a little later."""
 
@@ -189,7 +189,7 @@ class Bench:
         """`alone_ms` is what an answer takes alone, where that is known; else ask `alone` first.
 
         `warn` gets at the first boot which requests of a mix are answered wrongly; `record` keeps each load, and is
-        asked first for those that it has (`Record.replay`). Without a lab those are all there are: any other raises
+        read first for those that it has (`Record.replay`). Without a lab those are all there are: any other raises
         NotStoredError. With `pasted` servers are started by the lines that it returns.
         """
         self.trial, self.seconds, self.arrivals = trial, seconds, arrivals
@@ -289,7 +289,7 @@ class Bench:
     def shown(self, pace: Open | Schedule, seconds: float, purpose: Purpose) -> Measurement | Failed:
         """Measure an open loop to its end, whatever comes of it: a backlog that grows is what it is to show.
 
-        The server is not asked whether it has recovered. Raises as `rate` does.
+        The server is not checked for having recovered. Raises as `rate` does.
         """
         most = pace.rate if isinstance(pace, Open) else pace.top
         load = self._open_load(replace(pace, connections=self._room(most)), seconds)
@@ -337,7 +337,7 @@ class Bench:
         return not self._surely and failed > FAILING and not self.wrong_anyway(demands)
 
     def _ask_surely(self) -> None:
-        """Ask one after the other often enough to show how much is answered wrongly at any rate."""
+        """Send enough requests one after the other to show how much is answered wrongly at any rate."""
         self._surely = True
         self._one_by_one(replace(alone_load(self.trial.recipe), duration_s=enough_s(self._alone_ms, ALONE_S)))
 
@@ -412,7 +412,8 @@ class Bench:
 
 
 def _few(booted: Booted, lab: Lab, left_s: float) -> tuple[int, float] | None:
-    """Ask a few times on one connection; return right answers and what the slowest took, ms, if it serves at all."""
+    """Send a few requests on one connection; return right answers and what the slowest took, ms, if it serves at
+    all."""
     if booted.server.exit() is not None:
         return None
     until = time.monotonic() + left_s
@@ -462,5 +463,5 @@ def why_nothing(found: Measurement | Failed) -> str:
     """Return why a load that should show what an answer takes shows nothing."""
     if isinstance(found, Failed):
         return found.reason
-    said = f": {found.load.examples[0]}" if found.load.examples else ""
-    return f"nothing was answered right{said}"
+    detail = f": {found.load.examples[0]}" if found.load.examples else ""
+    return f"nothing was answered right{detail}"

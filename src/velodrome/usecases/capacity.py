@@ -80,7 +80,7 @@ LAW_NUMBERS = 7
 """Different numbers of connections that the law is fitted to, at least."""
 MOST_CONNECTIONS = 1_024
 OF_LOAD = ("rate", "requests", "in_flight", "cpu")
-"""Metrics that say how much was requested, and nothing of one request alone."""
+"""Metrics that say how much was requested, and nothing of a single request."""
 LITTLE = 0.3
 """Of what one connection gets: so seldom that no request waits for another."""
 LOOK_FIRST = RateSearch(first=0.0)
@@ -96,7 +96,7 @@ class CapacitySpec:
 
     served: ServedSpec
     stack: str = ""
-    """Its name, or the file of one; empty: a common one that can serve the app."""
+    """Its name, or its file; empty: a common stack that can serve the app."""
     knobs: Knobs = DEFAULT_KNOBS
     slo: tuple[Condition, ...] = ()
     """What must hold at a rate."""
@@ -146,21 +146,24 @@ def capacity(spec: CapacitySpec, follower: Quiet) -> Searched:
     Raises what is wrong with the app, UnknownNameError, UnknownKnobError, NoServerError, BusyError, and what `recorded`
     does.
     """
-    with _prepared(spec, follower) as (one, search):
+    with _prepared(spec, follower) as (served, search):
         folder = races.folder(f"capacity-{search.trial.question.partition(':')[0]}", spec.out, spec.resume)
-        who, stacks = search.trial.contestant, one.lab.stacks
+        who, stacks = search.trial.contestant, served.lab.stacks
         title = f"Capacity of {who.called(stacks[who.stack])}"
-        sought = search.sought(len(seat(search.trial.limits, one.lab).placement.server_cpus))
+        sought = search.sought(len(seat(search.trial.limits, served.lab).placement.server_cpus))
         of = header(search.trial, sought, title, (who,))
         wait_s = None if spec.wait else 0.0
-        with _held(search, one.lab, follower, wait_s) as ready, recorded(folder, of, spec.resume) as record:
+        with (
+            _held(search, served.lab, follower, wait_s) as ready,
+            recorded(folder, of, spec.resume) as record,
+        ):
             found = searched(search, ready, follower, record)
     named = suspects(record.results, stacks, machine_cpus(of))
     return _named(search.trial, replace(found, folder=str(folder), suspects=named), stacks)
 
 
 def judged(results: Results, stacks: Mapping[str, Stack], folder: str = "") -> Searched:
-    """Return what a search that is stored came to, without measuring anything; of one that was interrupted, how far.
+    """Return what a search that is stored came to, without measuring anything; of an interrupted search, how far.
 
     Raises ResultsError where its loads are not those that the search makes.
     """
@@ -187,18 +190,18 @@ def _prepared(
     if spec.stack:
         refuse_unknown(spec.stack, spec.knobs)
     names, extra = apps.named((spec.stack,) if spec.stack else ())
-    with apps.served(spec.served, extra, follower.said, commands=commands) as one:
-        name = names[0] if one.app is None else common(apps.stacks_for(one.app, one.lab, names))
-        stack = one.lab.stacks[name]
+    with apps.served(spec.served, extra, follower.said, commands=commands) as served:
+        name = names[0] if served.app is None else common(apps.stacks_for(served.app, served.lab, names))
+        stack = served.lab.stacks[name]
         if names:
-            apps.say_unread((one.app,), (stack,), follower.said)
+            apps.say_unread((served.app,), (stack,), follower.said)
         who = Contestant(name, spec.knobs.of(stack))
         trial = trial_of(
-            spec.study, one.recipe, who, spec.limits, app=one.app, python=one.python, link=spec.link
+            spec.study, served.recipe, who, spec.limits, app=served.app, python=served.python, link=spec.link
         )
         seconds = spec.seconds or (KNEE_S if spec.closed else SECONDS)
         yield (
-            one,
+            served,
             Search(trial, Demands(must=spec.slo), spec.closed, seconds, spec.arrivals, spec.budget_s),
         )
 
@@ -208,16 +211,16 @@ def dry_run(spec: CapacitySpec, follower: Quiet) -> RunPlan:
 
     The app is imported to see what it is; its user's commands do not run. Raises as `capacity` does.
     """
-    with _prepared(spec, follower, commands=False) as (one, search):
+    with _prepared(spec, follower, commands=False) as (served, search):
         trial, length = search.trial, search.seconds
         looks = [alone_load(trial.recipe)]
         adaptive: tuple[str, ...]
         if search.closed:
-            asked = search.counts
+            counts = search.counts
             adaptive = (
-                f"loads of {length:g} s at {asked.first}, {2 * asked.first}, {4 * asked.first} … connections, "
-                f"{asked.most} at most, until throughput rises no more",
-                f"{asked.blocks} blocks of loads around the fewest connections that are enough, and as many "
+                f"loads of {length:g} s at {counts.first}, {2 * counts.first}, {4 * counts.first} … connections, "
+                f"{counts.most} at most, until throughput rises no more",
+                f"{counts.blocks} blocks of loads around the fewest connections that are enough, and as many "
                 "again while the interval is wide",
                 f"twice as many connections each time, {MOST_CONNECTIONS} at most, until {LAW_NUMBERS} numbers "
                 "of connections were measured for the scaling law",
@@ -241,7 +244,7 @@ def dry_run(spec: CapacitySpec, follower: Quiet) -> RunPlan:
             )
         sessions = [Session(tuple(replace(trial, load=load) for load in looks))]
         what = f"{'knee' if search.closed else 'capacity'} of {trial.cell}"
-        return plan_of(what, sessions, one.lab, adaptive=adaptive, budget_s=search.budget.seconds)
+        return plan_of(what, sessions, served.lab, adaptive=adaptive, budget_s=search.budget.seconds)
 
 
 def _shares(shares: Sequence[float]) -> str:
@@ -258,7 +261,7 @@ def refuse_unknown(stack: str, knobs: Knobs) -> None:
 
 
 class Follower(Preparing, Protocol):
-    """Whoever shows a search while it runs; on resume it is first told what was there already."""
+    """Whoever shows a search while it runs; on resume it first gets what was there already."""
 
     def tried(self, probe: Probe, measured: Measurement | None) -> None:
         """Report each rate that was tried; no measurement: the server died."""
@@ -294,7 +297,7 @@ class Budget:
 
     @property
     def spent(self) -> str:
-        """Return what is said where there is no time left."""
+        """Return the message where there is no time left."""
         return f"its budget of {quantity.duration(self.seconds or 0.0)} was spent"
 
 
@@ -384,16 +387,16 @@ def highest(
     follower: Follower,
     *,
     seconds: float = SECONDS,
-    asked: RateSearch = LOOK_FIRST,
+    rates: RateSearch = LOOK_FIRST,
     wait_s: float | None = 0.0,
     arrivals: Arrivals = INDEPENDENT,
 ) -> RateCapacity:
     """Search the highest rate at which what is demanded holds and the server keeps up, and nothing else; store nothing.
 
-    Where `asked.first` is 0 a short look finds what to try first. Raises NoServerError, BusyError, LimitError,
+    Where `rates.first` is 0 a short look finds what to try first. Raises NoServerError, BusyError, LimitError,
     DriverError, and AppAnswersWrongError where an app, booted for the first time or once more, does not answer.
     """
-    search = Search(trial, demands, seconds=seconds, arrivals=arrivals, rates=asked, beside=False)
+    search = Search(trial, demands, seconds=seconds, arrivals=arrivals, rates=rates, beside=False)
     with _held(search, lab, follower, wait_s) as ready:
         found = searched(search, ready, follower, Record())
     assert isinstance(found, RateCapacity)
@@ -439,8 +442,8 @@ def _come_to(
     )
 
 
-def _was_loaded(one: Result) -> bool:
-    return isinstance(one, Measurement) or one.failure in {FailureKind.DIED, FailureKind.LOAD}
+def _was_loaded(result: Result) -> bool:
+    return isinstance(result, Measurement) or result.failure in {FailureKind.DIED, FailureKind.LOAD}
 
 
 def _bottom(best: Measurement, who: Contestant, stack: Stack) -> Bottom:
@@ -468,7 +471,7 @@ class _Rates:
             found = self._found()
         except NotStoredError as error:
             because = error.reason or INTERRUPTED
-            boots = len({one.boot for one in self._probes})
+            boots = len({probe.boot for probe in self._probes})
             found = RateFound(Ending.CANNOT, None, because, tuple(self._probes), boots)
         shown: tuple[LoadLatency, ...] = ()
         overload: tuple[Overload, ...] = ()
@@ -497,21 +500,25 @@ class _Rates:
         alone = self._bench.alone()
         if why := self._bench.wrong_anyway(self._demands):
             return RateFound(Ending.NEVER, None, why, ())
-        asked = self._search.rates
-        return highest_rate(measuring, asked if asked.first else self._looked(asked, alone))
+        rates = self._search.rates
+        return highest_rate(measuring, rates if rates.first else self._looked(rates, alone))
 
-    def _looked(self, asked: RateSearch, alone: Measurement) -> RateSearch:
+    def _looked(self, search: RateSearch, alone: Measurement) -> RateSearch:
         """Return a search that begins where a short look says."""
         rps = alone.load.ended_rps
-        names = {one.metric.statistic for condition in self._demands.every for one in comparisons(condition)}
+        names = {
+            comparison.metric.statistic
+            for condition in self._demands.every
+            for comparison in comparisons(condition)
+        }
         of_load = not names.isdisjoint(OF_LOAD)
         tried = Tried(rps, alone.load.outcomes, rps, figures_of(alone.load, open_loop=False))
         if not of_load and probe(tried, self._demands).held is False:
             # What breaks with nobody before it breaks at every rate: a few requests a second show that.
-            few = max(asked.lowest, LITTLE * rps)
-            return replace(asked, first=few, lowest=few)
+            few = max(search.lowest, LITTLE * rps)
+            return replace(search, first=few, lowest=few)
         look, _ = self._bench.connections(LOOK_CONNECTIONS, LOOK_S)
-        return replace(asked, first=max(asked.lowest, FIRST * max(look.rps, rps)))
+        return replace(search, first=max(search.lowest, FIRST * max(look.rps, rps)))
 
     def _look(self, rate: float) -> Probe:
         return self._try(rate)
@@ -540,9 +547,9 @@ class _Rates:
         return INTERRUPTED if self._loads.at_an_end else ""
 
     def _next_s(self) -> float:
-        """Return how long the next load may take, seconds: as the longest of the last few, or one near the edge."""
+        """Return how long the next load may take, seconds: as the longest of the last few, or a load near the edge."""
         length = self._search.seconds
-        if {one.held for one in self._probes} >= {True, False}:
+        if {earlier.held for earlier in self._probes} >= {True, False}:
             length = self._demands.seconds_near(self._probes[-1].rate, length)
         return max([length + AROUND_S, *self._took[-LATELY:]])
 
@@ -583,12 +590,12 @@ class _Rates:
                 self._bench.stop()
             for share in in_turn(boot):
                 pace = Open(share * capacity, self._search.arrivals)
-                one, why = self._shown(pace, lengths[share], Purpose.LATENCY)
-                if one is None:
+                measured, why = self._shown(pace, lengths[share], Purpose.LATENCY)
+                if measured is None:
                     self._left_out.append(f"latency at {share * 100:g} %: {why}")
                 else:
-                    found[share].append(one)
-                    self._tell(f"{share * 100:g} % of it, {quantity.rate(pace.rate)}", one)
+                    found[share].append(measured)
+                    self._tell(f"{share * 100:g} % of it, {quantity.rate(pace.rate)}", measured)
         for share, results in found.items():
             if results:
                 yield latency_at(share, share * capacity, metric, results)
@@ -603,12 +610,12 @@ class _Rates:
                 continue
             if number:
                 self._bench.stop()
-            one, why = self._shown(pace, pace.span_s, Purpose.OVERLOAD)
-            if one is None:
+            measured, why = self._shown(pace, pace.span_s, Purpose.OVERLOAD)
+            if measured is None:
                 self._left_out.append(f"{what}: {why}")
                 continue
-            self._tell(what, one)
-            yield after_overload(times, pace, one)
+            self._tell(what, measured)
+            yield after_overload(times, pace, measured)
         self._bench.stop()
 
     def _unaffordable(self, needed_s: float) -> str:
@@ -628,8 +635,12 @@ class _Rates:
             last = self._loads.record.results[-1]
             return None, last.reason if isinstance(last, Failed) else "nothing was answered"
 
-    def _tell(self, what: str, one: Result) -> None:
-        p99 = quantity.milliseconds(one.load.due.p99) if isinstance(one, Measurement) else quantity.MISSING
+    def _tell(self, what: str, result: Result) -> None:
+        p99 = (
+            quantity.milliseconds(result.load.due.p99)
+            if isinstance(result, Measurement)
+            else quantity.MISSING
+        )
         self._follower.preparing(f"{what}: p99 {p99} ms from due")
 
 
@@ -665,7 +676,7 @@ class _Counts:
 
     def _further(self, samples: Sequence[Sample]) -> Iterator[Sample]:
         """Yield closed loops of more connections, where the search for the knee needed too few for a law."""
-        counts = {one.connections for one in samples if not one.spoilt}
+        counts = {sample.connections for sample in samples if not sample.spoilt}
         most = max(counts, default=0)
         while counts and len(counts) < LAW_NUMBERS and most < MOST_CONNECTIONS:
             most *= 2

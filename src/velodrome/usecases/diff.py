@@ -1,7 +1,7 @@
 """What became worse or better: between two stored runs, or two revisions of an app that are raced for it.
 
-    stored(before, None, asked)             # the two revisions of one run
-    diff(DiffSpec(app, "HEAD~1", "HEAD", Terms()), asked, out, follower)
+stored(before, None, criteria)          # the two revisions of one run
+    diff(DiffSpec(app, "HEAD~1", "HEAD", Terms()), criteria, out, follower)
 
 Revisions are raced block by block until the answer is settled.
 """
@@ -61,7 +61,7 @@ class DiffSpec:
     """Wait while another velodrome measures."""
 
 
-def diff(spec: DiffSpec, asked: DiffCriteria, out: Path | None, follower: Quiet) -> Diff:
+def diff(spec: DiffSpec, criteria: DiffCriteria, out: Path | None, follower: Quiet) -> Diff:
     """Check both revisions out, race them into `out`, or a folder of `runs/`, and compare them.
 
     Raises GitError, RevisionError, NotFromRevisionError and what a race raises.
@@ -73,7 +73,7 @@ def diff(spec: DiffSpec, asked: DiffCriteria, out: Path | None, follower: Quiet)
             lab,
             where,
             follower,
-            asked=asked,
+            criteria=criteria,
             budget_s=spec.budget_s,
             blocks=spec.blocks,
             wait_s=None if spec.wait else 0.0,
@@ -92,8 +92,8 @@ def _prepared(spec: DiffSpec, follower: Quiet) -> Iterator[tuple[Study, Lab]]:
         follower.said(f"{found[0].name} against {found[1].name}")
         study = laid_out(spec.app, found, spec.terms, lab)
         apps.say_unread(
-            [one.app for one in study.questions],
-            [lab.stacks[one.stack] for one in study.contestants],
+            [question.app for question in study.questions],
+            [lab.stacks[contestant.stack] for contestant in study.contestants],
             follower.said,
         )
         yield study, lab
@@ -118,17 +118,17 @@ def dry_run(spec: DiffSpec, follower: Quiet) -> RunPlan:
 
 
 def stored(
-    before: Results, after: Results | None, asked: DiffCriteria, named: tuple[str, str] = ("", "")
+    before: Results, after: Results | None, criteria: DiffCriteria, named: tuple[str, str] = ("", "")
 ) -> Diff:
-    """Compare two stored runs, or without `after` the two revisions of one; `named` are what they are called.
+    """Compare two stored runs, or without `after` the two revisions of one run; `named` are what they are called.
 
     Raises DifferentMachinesError, NotTwoSidesError.
     """
     stacks = catalog.stacks()
     if after is None:
-        found = differing(before_after.revisions(before, stacks), asked)
+        found = differing(before_after.revisions(before, stacks), criteria)
     else:
-        found = differing(before_after.runs(before, after, stacks, named), asked)
+        found = differing(before_after.runs(before, after, stacks, named), criteria)
     return replace(found, suspects=_suspects([before] if after is None else [after, before], stacks))
 
 
@@ -136,19 +136,21 @@ def _suspects(runs: Sequence[Results], stacks: Mapping[str, Stack]) -> tuple[Sus
     """Return what the figures make likely, of the side after where both have it."""
     found: dict[tuple[str, str], Suspected] = {}
     for run in runs:
-        for one in suspects((*run.trials, *run.checks), stacks, machine_cpus(run.header)):
-            found.setdefault((one.id, one.of), one)
+        for suspect in suspects((*run.trials, *run.checks), stacks, machine_cpus(run.header)):
+            found.setdefault((suspect.id, suspect.of), suspect)
     return tuple(found.values())
 
 
-def laid_out(asked: AppSpec, both: Sequence[Revision], terms: Terms, lab: Lab) -> Study:
-    """Return the study of both revisions: a question each, on the stacks of `terms` or the common one that fits.
+def laid_out(spec: AppSpec, both: Sequence[Revision], terms: Terms, lab: Lab) -> Study:
+    """Return the study of both revisions: a question each, on the stacks of `terms` or the common stack that fits.
 
     Raises what `apps.look` does, NoStackFitsError, and NotFromRevisionError for an app that is not imported from its
     folder.
     """
-    asked = replace(asked, python=apps.interpreter(asked.python))
-    found = [apps.look(replace(asked, cwd=one.folder, revision=one.name), one) for one in both]
+    spec = replace(spec, python=apps.interpreter(spec.python))
+    found = [
+        apps.look(replace(spec, cwd=revision.folder, revision=revision.name), revision) for revision in both
+    ]
     chosen = terms.stacks or (common(apps.stacks_for(found[0], lab)),)
     for app in found:
         apps.stacks_for(app, lab, chosen)
@@ -157,7 +159,7 @@ def laid_out(asked: AppSpec, both: Sequence[Revision], terms: Terms, lab: Lab) -
     name = found[0].path.partition(":")[0]
     return Study(
         name=f"diff-{name}",
-        title=f"What {both[1].name} changed of {asked.app}, from {both[0].name} on",
+        title=f"What {both[1].name} changed of {spec.app}, from {both[0].name} on",
         questions=tuple(
             Question(side, app.recipe, terms.loads, link=terms.link, app=app)
             for side, app in zip(NAMES, found, strict=True)
@@ -166,7 +168,9 @@ def laid_out(asked: AppSpec, both: Sequence[Revision], terms: Terms, lab: Lab) -
         blocks=FIRST_LOOK,
         seed=terms.seed,
         limits=terms.limits,
-        sources=tuple(f"{side}: {one.name}, {one.commit}" for side, one in zip(NAMES, both, strict=True)),
+        sources=tuple(
+            f"{side}: {revision.name}, {revision.commit}" for side, revision in zip(NAMES, both, strict=True)
+        ),
     )
 
 
@@ -176,7 +180,7 @@ def raced(
     folder: Path,
     follower: Follower,
     *,
-    asked: DiffCriteria = EVERYTHING,
+    criteria: DiffCriteria = EVERYTHING,
     budget_s: float = BUDGET_S,
     blocks: int | None = None,
     wait_s: float | None = 0.0,
@@ -196,9 +200,9 @@ def raced(
         plan = racing.Race(now, heats, folder, resume=there > 0, redo=True, wait_s=wait_s)
         _run(plan, lab, follower)
         results = store.read(folder)
-        if not any(isinstance(one, Measurement) for one in results.trials):
+        if not any(isinstance(trial, Measurement) for trial in results.trials):
             raise NothingMeasuredError(str(folder))
-        found = differing(before_after.revisions(results, lab.stacks), asked)
+        found = differing(before_after.revisions(results, lab.stacks), criteria)
         found = replace(found, suspects=_suspects([results], lab.stacks))
         if blocks is not None or wanted >= LAST_LOOK or (settled(found) and not _spoilt(results)):
             return found
@@ -222,12 +226,15 @@ def _run(plan: racing.Race, lab: Lab, follower: Follower) -> None:
 
 def _spoilt(results: Results) -> bool:
     """Return whether other programs spoilt a trial, which then is raced again."""
-    measured = (one for one in results.trials if isinstance(one, Measurement))
-    return any(kind.of_the_moment for one in measured for kind in one.doubts)
+    measured = (trial for trial in results.trials if isinstance(trial, Measurement))
+    return any(kind.of_the_moment for measurement in measured for kind in measurement.doubts)
 
 
 def settled(found: Diff) -> bool:
     """Return whether more blocks would settle nothing more: all is decided, or will not be."""
-    if any(one.change is Change.INSUFFICIENT and one.more_blocks for one in found.differences):
+    if any(
+        difference.change is Change.INSUFFICIENT and difference.more_blocks
+        for difference in found.differences
+    ):
         return False
-    return not any(one.held is None and one.more_blocks for one in found.gates)
+    return not any(gate.held is None and gate.more_blocks for gate in found.gates)

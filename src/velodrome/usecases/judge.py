@@ -41,19 +41,26 @@ def judge(
     The claims and published tables of `now` are judged instead of those that were known when it was run; `finished`
     says how the race ended; `paste` gives what to paste although nothing is settled. Raises ResultsError.
     """
-    found = [store.read(one) for one in runs]
+    found = [store.read(path) for path in runs]
     if now is not None:
         study = replace(found[0].header.study, claims=now.claims, tables=now.tables)
         found[0] = replace(found[0], header=replace(found[0].header, study=study))
-    folders = tuple(one if one.is_dir() else one.parent for one in runs)
+    folders = tuple(path if path.is_dir() else path.parent for path in runs)
     verdict = replace(judging(found, stacks, finished), suspects=_suspects(found, stacks))
     return Judged(with_paste(verdict) if paste else verdict, tuple(found), folders)
 
 
 def _suspects(runs: Sequence[Results], stacks: Mapping[str, Stack]) -> tuple[Suspected, ...]:
     """Return what the figures make likely; a baseline is no app of the user's."""
-    baselines = {one.name for one in runs[0].header.study.questions if one.baseline is not None}
-    every = [one for run in runs for one in (*run.trials, *run.checks) if one.trial.question not in baselines]
+    baselines = {
+        question.name for question in runs[0].header.study.questions if question.baseline is not None
+    }
+    every = [
+        result
+        for run in runs
+        for result in (*run.trials, *run.checks)
+        if result.trial.question not in baselines
+    ]
     return suspects(every, stacks, machine_cpus(runs[0].header))
 
 

@@ -134,8 +134,8 @@ class _Watch:
 
         use = self._serving.use() if self._serving is not None else None
         found = bottleneck(evidence(document, use, len(usable_cpus())))
-        told = {"server": asdict(use) if use is not None else None, "limit": asdict(found)}
-        return told | {"suspects": [asdict(one) for one in suspects({**document, **told})]}
+        report = {"server": asdict(use) if use is not None else None, "limit": asdict(found)}
+        return report | {"suspects": [asdict(suspect) for suspect in suspects({**document, **report})]}
 
 
 APP = "APP"

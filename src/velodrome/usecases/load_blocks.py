@@ -1,9 +1,9 @@
 """One load in several blocks, one after the other, on a server that runs already or on an app that is served for it.
 
     load(Target("http://127.0.0.1:8000/"), Terms(rate=200))
-    load_app(Asked("shop.wsgi:application"), Terms(rate=200))
+    load_app(AppSpec("shop.wsgi:application"), Terms(rate=200))
 
-Several blocks, because one span alone cannot tell how sure its figures are.
+Several blocks, because a single span cannot tell how sure its figures are.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -42,7 +42,7 @@ class Terms:
     rate: float | None = None
     """Requests a second, whatever the server does; None: a closed loop."""
     connections: int | None = None
-    """At most; None: 1000 in an open loop, 50 in a closed one."""
+    """At most; None: 1000 in an open loop, 50 in a closed loop."""
     seconds: float = 10.0
     """Of all blocks together."""
     warmup_s: float = 1.0
@@ -80,8 +80,8 @@ def load(target: Target, terms: Terms, agents: str | None = None, keys: Path | N
     """
     found = []
     with _carried(agents, keys) as carried:
-        for number, each in enumerate(terms.loads):
-            became = carried(VelodromeDriver(seed=number + 1), each, target)
+        for number, next_load in enumerate(terms.loads):
+            became = carried(VelodromeDriver(seed=number + 1), next_load, target)
             if not number and not became.ok:
                 raise NothingAnsweredError(target.url, became.examples[0] if became.examples else "")
             found.append(Block.of_url(became))
@@ -94,14 +94,14 @@ def _carried(
 ) -> Iterator[Callable[[VelodromeDriver, Load, Target], LoadFacts]]:
     """Yield what carries a load: an engine of this machine, or agents."""
     if agents is None:
-        yield lambda driver, each, target: driver.run(each, target, _go_on)
+        yield lambda driver, load, target: driver.run(load, target, _go_on)
         return
     from velodrome.usecases import cluster_load  # noqa: PLC0415 - brings Dask
 
     with cluster_load.by_agents(agents, keys) as by_agents:
 
-        def carried(driver: VelodromeDriver, each: Load, target: Target) -> LoadFacts:
-            document = by_agents(driver.spec(each, target), lambda _event: True)
+        def carried(driver: VelodromeDriver, load: Load, target: Target) -> LoadFacts:
+            document = by_agents(driver.spec(load, target), lambda _event: True)
             for row in document["agents"]:
                 if row["lost"]:  # what the others measured is not this load
                     raise AgentLostError(row["name"], row["address"], row["lost"])
@@ -111,14 +111,14 @@ def _carried(
 
 
 def common(stacks: Sequence[str]) -> str:
-    """Return the stack that is taken where nobody says which: the usual one of the app's interface."""
+    """Return the stack that is taken where nobody names it: the usual stack of the app's interface."""
     every = catalog.stacks()
-    return next((one for one in stacks if one in every and every[one].usual), stacks[0])
+    return next((stack for stack in stacks if stack in every and every[stack].usual), stacks[0])
 
 
 def common_first(stacks: Iterable[Stack]) -> tuple[Stack, ...]:
-    """Return stacks with the usual ones before the others; else they stay in their order."""
-    return tuple(sorted(stacks, key=lambda one: not one.usual))
+    """Return stacks with the usual before the others; else they stay in their order."""
+    return tuple(sorted(stacks, key=lambda stack: not stack.usual))
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ class On:
     """On what an app is served for a load."""
 
     stack: str = ""
-    """Its name, or the file of one (`./mine.py`); empty: the first that can, of those that are common."""
+    """Its name, or its file (`./mine.py`); empty: the first that can, of those that are common."""
     knobs: Mapping[str, KnobValue] = field(default_factory=dict)
     link: Link | None = None
     """The network between; None: loopback."""
@@ -135,27 +135,29 @@ class On:
 DEFAULT = On()
 
 
-def load_app(asked: AppSpec, terms: Terms, on: On = DEFAULT) -> Blocks:
+def load_app(spec: AppSpec, terms: Terms, on: On = DEFAULT) -> Blocks:
     """Serve an app between its user's commands, load it, and return all blocks.
 
     Raises AppAnswersWrongError, AppNotServedError, UnknownKnobError, and what `apps.look` does.
     """
     names, extra = named((on.stack,) if on.stack else ())
     loads = terms.loads
-    with commands_around(asked):
-        app, lab = look(asked), lab_for(asked, extra)
+    with commands_around(spec):
+        app, lab = look(spec), lab_for(spec, extra)
         name = common(stacks_for(app, lab, names))
         who = Contestant(name, read(lab.stacks[name], on.knobs))
         trials = [
-            Trial(app.path, QUESTION, app.recipe, who, each, UNLIMITED, number, link=on.link, app=app)
-            for number, each in enumerate(loads)
+            Trial(app.path, QUESTION, app.recipe, who, load, UNLIMITED, number, link=on.link, app=app)
+            for number, load in enumerate(loads)
         ]
         found = []
         with closing(run_alone(Session(tuple(trials)), lab)) as results:
-            for one in results:
-                if isinstance(one, Failed):
-                    raise refused(app, one.trial.contestant.label, one.failure, one.reason, one.last_lines)
-                found.append(Block.of(one))
+            for result in results:
+                if isinstance(result, Failed):
+                    raise refused(
+                        app, result.trial.contestant.label, result.failure, result.reason, result.last_lines
+                    )
+                found.append(Block.of(result))
     return Blocks(loads[0], tuple(found), known_noise.of(facts.facts()))
 
 

@@ -39,14 +39,14 @@ if TYPE_CHECKING:
     from velodrome.usecases.load import Document, OnEvent
 
 PATIENCE_S = 10.0
-"""Until the server has done with too much: it cannot be served anew, as one of velodrome's own."""
+"""Until the server has done with too much: it cannot be served anew, as a server of velodrome's own can."""
 UNPACED: Mapping[str, Any] = {"rate": None, "schedule": (), "duration_s": None, "requests": None}
 """Fields of a load that each trial sets anew."""
 ALONE = {"connections": 1, "streams": 1}
 ALONE_S = 0.5
-"""How long one connection asks, to show what a request takes when nobody is before it."""
+"""How long one connection sends requests, to show what a request takes when nobody is before it."""
 SAY = "--fail-if 'errors > {limit}'"
-"""How a condition that allows wrong answers is said here."""
+"""How a condition that allows wrong answers is written here."""
 
 
 class Follower(Protocol):
@@ -104,7 +104,7 @@ class _Search:
         return enough_connections(self._try_connections, ConnectionSearch())
 
     def _alone(self, seconds: float = ALONE_S) -> float:
-        """Ask on one connection, one after the other; return the answers a second."""
+        """Send requests on one connection, one after the other; return the answers a second."""
         document = self._load({**ALONE, "duration_s": seconds, "warmup_s": 0.1})
         self._one_by_one = self._one_by_one.and_of(document["outcomes"])
         mean = document["latency_ms"]["sent"]["mean"]

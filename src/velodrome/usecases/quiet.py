@@ -1,4 +1,4 @@
-"""The sink of the events of every use case: what happens while it runs. This one ignores all of them."""
+"""The sink of the events of every use case: what happens while it runs. This sink ignores all of them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Quiet:
         """A race is laid out and begins now."""
 
     def ended(self, raced: Raced) -> None:
-        """A race has ended; what its user asked to be run after it has not run yet."""
+        """A race has ended; the user's command for after it has not run yet."""
 
     def preparing(self, text: str) -> None:
         """Report what is done before the first server session."""

@@ -10,8 +10,8 @@ made (`Step`). Whatever a search comes to it makes of `record.results` alone, by
 judge` comes to the same of the file, and a search that is resumed goes on from what that function says.
 
 There are two ways to get there. A tuning takes all stored loads in at once, in whatever order. A search for a capacity
-asks for one load after the other, and which is next follows from those before: `record.replay()` hands it the stored
-ones in that order, and it measures what is not there.
+makes one load after the other, and which is next follows from those before: `record.replay()` hands it the stored
+loads in that order, and it measures what is not there.
 """
 
 import math
@@ -73,17 +73,17 @@ class Record:
         self._path = str(store.path) if store is not None else path
         self._waiting: deque[list[Result]] = deque()
         """Stored loads that are still to be replayed, by their number."""
-        self._asked: deque[Result] = deque()
-        """Those of the number that is asked for."""
+        self._current: deque[Result] = deque()
+        """Those of the load that the search makes now."""
         self.at_s = 0.0
         """Seconds of measuring up to the end of the last load, replayed or made."""
         self.ended_by = ""
-        """Why no server could be had for the load that was asked for last, as far as it is stored."""
+        """Why no server could be had for the last load, as far as it is stored."""
         self.results: list[Result] = list(before.trials) if before else []
         self.checks: list[Result] = list(before.checks) if before else []
         """Trials that are no part of the search itself (`Trial.part`)."""
-        self._keys = {one.trial.key for one in self.results}
-        steps = [one.step for one in self.results if one.step is not None]
+        self._keys = {result.trial.key for result in self.results}
+        steps = [result.step for result in self.results if result.step is not None]
         self._boot = max((step.boot for step in steps), default=0)
         self._number = max((step.number for step in steps), default=0)
         self._before_s = max((step.spent_s for step in steps), default=0.0)
@@ -112,10 +112,10 @@ class Record:
 
     def ask(self) -> None:
         """Begin something that takes a load, or several where the machine spoils some. Raises ResultsError."""
-        if self._asked:
-            raise self._other(self._asked[0], "another load")
-        self._asked, self.ended_by = deque(self._waiting.popleft() if self._waiting else ()), ""
-        self._number = _number_of(self._asked[0]) if self._asked else self._number + 1
+        if self._current:
+            raise self._other(self._current[0], "another load")
+        self._current, self.ended_by = deque(self._waiting.popleft() if self._waiting else ()), ""
+        self._number = _number_of(self._current[0]) if self._current else self._number + 1
 
     # Replaying.
 
@@ -126,39 +126,45 @@ class Record:
 
     @property
     def replays(self) -> bool:
-        """Whether something that is stored was not asked for yet."""
-        return bool(self._waiting or self._asked)
+        """Whether something that is stored was not replayed yet."""
+        return bool(self._waiting or self._current)
 
     def replayed(self, load: Load, purpose: Purpose, most: int) -> Result | None:
         """Return what is stored of a load; None: it was not made, or what was made of it does not count.
 
-        One that the machine spoilt counts if it was the last of `most`, or if the search went on from it: killed in
+        A load that the machine spoilt counts if it was the last of `most`, or if the search went on from it: killed in
         between, it is made again under its number, as it would have been. A server that did not start ended the search,
         and is started again. Raises ResultsError where another load is stored in its place.
         """
         taken: list[Result] = []
-        while self._asked and _purpose_of(self._asked[0]) is purpose:
-            taken.append(self._asked.popleft())
-        if self._asked and not taken:
-            raise self._other(self._asked[0], purpose.value)
+        while self._current and _purpose_of(self._current[0]) is purpose:
+            taken.append(self._current.popleft())
+        if self._current and not taken:
+            raise self._other(self._current[0], purpose.value)
         if not taken:
             return None
-        self.at_s = max(one.step.spent_s for one in taken if one.step is not None)
+        self.at_s = max(result.step.spent_s for result in taken if result.step is not None)
         if not _same(taken[0].trial.load, load):
             raise self._other(taken[0], load.label)
-        counted = [one for one in taken if isinstance(one, Measurement) or one.failure is FailureKind.DIED]
-        self.ended_by = "" if counted else next(one.reason for one in taken if isinstance(one, Failed))
+        counted = [
+            result
+            for result in taken
+            if isinstance(result, Measurement) or result.failure is FailureKind.DIED
+        ]
+        self.ended_by = (
+            "" if counted else next(result.reason for result in taken if isinstance(result, Failed))
+        )
         if not counted:
             return None
-        last, went_on = counted[-1], bool(self._waiting or self._asked)
+        last, went_on = counted[-1], bool(self._waiting or self._current)
         spoilt = isinstance(last, Measurement) and of_the_moment(last) is not None
         return None if spoilt and not went_on and len(taken) < most else last
 
-    def _other(self, stored: Result, asked: str) -> ResultsError:
+    def _other(self, stored: Result, wanted: str) -> ResultsError:
         """Return what is raised where a search asks for something else than what is stored."""
         number, found = _number_of(stored), stored.trial.load.label
         why = (
-            f"load {number} of the search is {found}, and this velodrome would make {asked} there: judge it with the "
+            f"load {number} of the search is {found}, and this velodrome would make {wanted} there: judge it with the "
             "velodrome that measured it, or measure again"
         )
         return ResultsError(self._path, 0, why)
@@ -198,28 +204,28 @@ class Record:
         return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def _number_of(one: Result) -> int:
-    return one.step.number if one.step is not None else 0
+def _number_of(result: Result) -> int:
+    return result.step.number if result.step is not None else 0
 
 
-def _purpose_of(one: Result) -> Purpose | None:
-    return one.step.purpose if one.step is not None else None
+def _purpose_of(result: Result) -> Purpose | None:
+    return result.step.purpose if result.step is not None else None
 
 
-def _same(stored: Load, asked: Load) -> bool:
+def _same(stored: Load, wanted: Load) -> bool:
     """Whether two loads were requested by the same step of a search; their warm-up depends on the server's past."""
-    if isinstance(stored.pace, Closed) or isinstance(asked.pace, Closed):
-        return stored.pace == asked.pace
-    kinds = stored.pace.kind == asked.pace.kind and stored.pace.arrivals == asked.pace.arrivals
-    return kinds and math.isclose(stored.pace.rate, asked.pace.rate, rel_tol=SAME)
+    if isinstance(stored.pace, Closed) or isinstance(wanted.pace, Closed):
+        return stored.pace == wanted.pace
+    kinds = stored.pace.kind == wanted.pace.kind and stored.pace.arrivals == wanted.pace.arrivals
+    return kinds and math.isclose(stored.pace.rate, wanted.pace.rate, rel_tol=SAME)
 
 
 def cold_starts(results: Iterable[Result]) -> tuple[float, ...]:
     """Return of each start of a server how long it took to its first right answer, seconds."""
     found = {
-        one.step.boot: one.server.boot_s
-        for one in results
-        if isinstance(one, Measurement) and one.step is not None
+        result.step.boot: result.server.boot_s
+        for result in results
+        if isinstance(result, Measurement) and result.step is not None
     }
     return tuple(found.values())
 
@@ -244,7 +250,7 @@ def recorded(folder: Path, of: Header, resume: bool = False) -> Iterator[Record]
         done, cure = len(record.results), f"Go on with --resume {folder}"
         raise RaceInterruptedError(str(store.path), done, done, cure) from None
     finally:
-        measured = any(isinstance(one, Measurement) for one in record.results)
+        measured = any(isinstance(result, Measurement) for result in record.results)
         if measured or resume:
             store.close()
         else:

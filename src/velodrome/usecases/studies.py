@@ -24,7 +24,7 @@ Ask = Callable[[str, Sequence[Named]], bool]
 
 
 class Trust:
-    """Decides; `given`: the user has allowed all that is named. Without `ask` nobody can be asked."""
+    """Decides; `given`: the user has allowed all that is named. Without `ask` nobody can decide."""
 
     def __init__(self, *, given: bool, ask: Ask | None, say: Callable[[str], None]) -> None:
         self._given, self._ask = given, ask
@@ -39,8 +39,8 @@ class Trust:
             untrusted.refuse(path, unknown)
         self._trusted.remember(unknown, path)
 
-    def see_study(self, asked: str, study: Study) -> None:
-        """Do so with what a study names that was asked for by a name or a path: one that ships is trusted."""
-        path = study_file.find_study(asked)
+    def see_study(self, name: str, study: Study) -> None:
+        """Do so with what a study names that was found by a name or a path: a study that ships is trusted."""
+        path = study_file.find_study(name)
         if not path.resolve().is_relative_to(study_file.studies_folder().resolve()):
             self.see(str(path), untrusted.of_study(study))

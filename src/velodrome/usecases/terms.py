@@ -27,7 +27,7 @@ def refuse_rate(rate: float | None) -> None:
 
 
 def refuse_count(name: str, number: int | None) -> None:
-    """Raise UsageError for fewer than one; None was not given."""
+    """Raise UsageError for a count below 1; None was not given."""
     if number is not None and number < 1:
         raise UsageError(f"{name}={number}: at least 1 is needed")
 
@@ -49,8 +49,8 @@ class Terms:
     connections: int = 64
     """Of the closed loop, which ranks."""
     rate: float | None = None
-    """Of an open loop beside it, which shows what users feel at that rate; None: `compare` finds one, others run none.
-    """
+    """Of an open loop beside it, which shows what users feel at that rate; None: `compare` finds a rate, others run
+    none. """
     limits: Limits = field(default_factory=Limits)
     blocks: int | None = BLOCKS
     """None: blocks go where the answer is open, in the time that `BLOCKS` of all take, or `budget_s`."""
@@ -90,14 +90,15 @@ class Terms:
 def read(stack: Stack, given: Mapping[str, KnobValue]) -> dict[str, KnobValue]:
     """Return settings by name as a stack takes them, those that differ from its defaults.
 
-    Raises UnknownKnobError for one that it does not have, BadOptionError for a value that it cannot have.
+    Raises UnknownKnobError for a setting that it does not have, BadOptionError for a value that it cannot have.
     """
     found = {name: _value(stack, name, value) for name, value in given.items()}
     return {name: value for name, value in found.items() if value != stack.knobs[name]}
 
 
 def of_words(stack: Stack, words: Sequence[str]) -> dict[str, KnobValue]:
-    """Return settings given as `name=value`; of one that is given twice the last counts. Raises what `read` does."""
+    """Return settings given as `name=value`; of a setting that is given twice the last counts. Raises what `read`
+    does."""
     return read(stack, _pairs(stack, words))
 
 

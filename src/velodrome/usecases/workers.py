@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from velodrome.guest import catalog
 from velodrome.guest.stack import Stack
 from velodrome.judge.answering import answer
-from velodrome.judge.field import ranking_load
 from velodrome.judge.settling import confidence
 from velodrome.judge.words import listed
 from velodrome.judge.workers import checked, next_step, with_workers
@@ -47,7 +46,8 @@ def counts(cpus: int) -> tuple[int, ...]:
 
 
 def loads(rps: float, fresh: bool, connections: int = CONNECTIONS) -> tuple[Load, ...]:
-    """Return the loads of a check of a setting that did `rps` with so many connections; `fresh` ones too if it can."""
+    """Return the loads of a check of a setting that did `rps` with so many connections; `fresh` connections too if it
+    can."""
     waits_s = connections / rps if rps else 0.0
     rate = float(f"{min(max(LOW * rps, LEAST_RPS), LOW_RPS):.2g}")
     closed = Load(
@@ -76,9 +76,9 @@ def steps(study: Study, stacks: Mapping[str, Stack]) -> tuple[str, ...]:
     """Return the check as a step of a run plan; none where there is none."""
     if not study.worker_counts:
         return ()
-    each = quantity.duration(seconds(study, stacks))
-    said = f"the leader is run with {_words(study.worker_counts)} workers before it is recommended"
-    return (f"{said}: about {each}, and as long for the next best if it does not survive",)
+    duration = quantity.duration(seconds(study, stacks))
+    opening = f"the leader is run with {_words(study.worker_counts)} workers before it is recommended"
+    return (f"{opening}: about {duration}, and as long for the next best if it does not survive",)
 
 
 def closes(stack: Stack, trial: Trial) -> bool:
@@ -138,7 +138,7 @@ class Leaders:
         serve: Serve,
     ) -> Iterator[Result]:
         numbers = self.study.worker_counts
-        checks = [one for one in before.checks if one.trial.question == question.name]
+        checks = [check for check in before.checks if check.trial.question == question.name]
         settled: set[str] = set()
         while leader := _raced(
             question,
@@ -173,16 +173,22 @@ def _raced(question: Question, results: Sequence[Result], found: Answer | None) 
     """Return what was measured in the race of whoever would be recommended; nothing where nobody would be."""
     best = found.best[:1] if found else ()
     return [
-        one
-        for one in results
-        if isinstance(one, Measurement) and one.trial.question == question.name and one.trial.label in best
+        result
+        for result in results
+        if isinstance(result, Measurement)
+        and result.trial.question == question.name
+        and result.trial.label in best
     ]
 
 
 def _loads_like(question: Question, raced: Sequence[Measurement], *, fresh: bool) -> tuple[Load, ...]:
     """Return the loads of the check of a setting by what it did in the race."""
-    load = ranking_load(question)
-    rates = [one.load.throughput_rps for one in raced if one.trial.load.label == load.label and one.valid]
+    load = question.ranking_load
+    rates = [
+        measurement.load.throughput_rps
+        for measurement in raced
+        if measurement.trial.load.label == load.label and measurement.valid
+    ]
     rps = min(rates, default=0.0)
     connections = load.pace.connections if isinstance(load.pace, Closed) else CONNECTIONS
     return loads(rps, fresh, connections)

@@ -49,7 +49,7 @@ class Log:
         }
 
 
-def over_grpcio(address: str, method: Method, requests: list[dict[str, Any]], each: int) -> dict[str, Any]:
+def over_grpcio(address: str, method: Method, requests: list[dict[str, Any]], size: int) -> dict[str, Any]:
     """Ask by grpcio, blocking; `each` is how many replies a message of a conversation gets."""
     import grpc  # noqa: PLC0415 - only in its environment
 
@@ -61,16 +61,16 @@ def over_grpcio(address: str, method: Method, requests: list[dict[str, Any]], ea
     def asks() -> Iterator[Any]:
         for number, fields in enumerate(requests):
             if number and method.gives_stream:
-                for _ in range(each):
+                for _ in range(size):
                     answered.get(timeout=DEADLINE_S)
             yield messages.request(**fields)
 
     # Else all channels of a process share one connection.
     with grpc.insecure_channel(address, [("grpc.use_local_subchannel_pool", 1)]) as channel:
         call = getattr(GreeterStub(channel, messages), method.name)
-        asked = asks() if method.takes_stream else messages.request(**requests[0])
+        argument = asks() if method.takes_stream else messages.request(**requests[0])
         try:
-            replies = call(asked, timeout=DEADLINE_S, wait_for_ready=True)
+            replies = call(argument, timeout=DEADLINE_S, wait_for_ready=True)
             for reply in replies if method.gives_stream else [replies]:
                 log.add(reply)
                 answered.put(None)
@@ -79,13 +79,13 @@ def over_grpcio(address: str, method: Method, requests: list[dict[str, Any]], ea
     return log.told(0, "")
 
 
-def over_grpclib(address: str, method: Method, requests: list[dict[str, Any]], each: int) -> dict[str, Any]:
+def over_grpclib(address: str, method: Method, requests: list[dict[str, Any]], size: int) -> dict[str, Any]:
     """Ask by grpclib, as betterproto's stub does."""
-    return asyncio.run(_over_grpclib(address, method, requests, each))
+    return asyncio.run(_over_grpclib(address, method, requests, size))
 
 
 async def _over_grpclib(
-    address: str, method: Method, requests: list[dict[str, Any]], each: int
+    address: str, method: Method, requests: list[dict[str, Any]], size: int
 ) -> dict[str, Any]:
     from grpclib.client import Channel  # noqa: PLC0415 - only in its environment
     from grpclib.const import Cardinality  # noqa: PLC0415 - only in its environment
@@ -101,7 +101,7 @@ async def _over_grpclib(
             async with channel.request(
                 method.path, cardinality, messages.request, messages.reply, timeout=DEADLINE_S
             ) as stream:
-                async for reply in _talk(stream, [messages.request(**f) for f in requests], method, each):
+                async for reply in _talk(stream, [messages.request(**f) for f in requests], method, size):
                     log.add(reply)
         except GRPCError as error:
             return log.told(error.status.value, error.message or "")
@@ -110,11 +110,11 @@ async def _over_grpclib(
     return log.told(0, "")
 
 
-async def _talk(stream: Any, requests: list[Any], method: Method, each: int) -> AsyncIterator[Any]:
+async def _talk(stream: Any, requests: list[Any], method: Method, size: int) -> AsyncIterator[Any]:
     for number, request in enumerate(requests):
         await stream.send_message(request, end=number == len(requests) - 1)
         if method.takes_stream and method.gives_stream and number < len(requests) - 1:
-            for _ in range(each):
+            for _ in range(size):
                 yield await stream.recv_message()
     if method.gives_stream:
         async for reply in stream:
@@ -140,8 +140,8 @@ def answer(ask: dict[str, Any]) -> dict[str, Any]:
 def main() -> None:
     asks = json.load(sys.stdin)
     with ThreadPoolExecutor(len(asks) if sys.argv[1:] == ["together"] else 1) as pool:
-        for told in pool.map(answer, asks):
-            print(json.dumps(told), flush=True)
+        for reply in pool.map(answer, asks):
+            print(json.dumps(reply), flush=True)
 
 
 if __name__ == "__main__":

@@ -34,12 +34,12 @@ class Injected:
         **env: str,
     ) -> str:
         tree = guest_tree.export()
-        told = json.dumps({"folder": str(self.seen), "give": give})
+        give_text = json.dumps({"folder": str(self.seen), "give": give})
         path = os.pathsep.join([str(tree), str(tree / SITE), str(self.app)])
         python = python_with(*requires) if requires else str(find_interpreter(version).path)
         done = subprocess.run(
             [python, "-c", textwrap.dedent(program)],
-            env={"PATH": os.environ["PATH"], "PYTHONPATH": path, VARIABLE: told, **env},
+            env={"PATH": os.environ["PATH"], "PYTHONPATH": path, VARIABLE: give_text, **env},
             cwd=self.app,
             capture_output=True,
             text=True,

@@ -178,7 +178,7 @@ def call_events(handler: Any, recipe: Recipe, upload: bytes) -> Answer:
     from velodrome.guest.raw.connection import Dialogue  # noqa: PLC0415 - as a server would
 
     class Written(Dialogue):
-        """Told of one request; what it sends goes at once."""
+        """Called with one request; what it sends goes at once."""
 
         def sendall(self, data: bytes) -> None:
             theirs.sendall(data)

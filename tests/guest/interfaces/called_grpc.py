@@ -90,7 +90,7 @@ def caller(serving: Callable[[Any], Any]) -> Callable[[Any, Recipe, bytes], tupl
         if len(upload) != recipe.upload_bytes:
             bodies = [len(upload)]
         with serving(app) as port:
-            told = client.answer(
+            answer = client.answer(
                 {
                     "address": f"127.0.0.1:{port}",
                     "method": method.name,
@@ -100,9 +100,9 @@ def caller(serving: Callable[[Any], Any]) -> Callable[[Any, Recipe, bytes], tupl
                     "each": last.chunks if isinstance(last, Stream) else 1,
                 }
             )
-        assert set(told["messages"]) <= {greeting(NAME)}, told
-        assert told["right"], told
-        return HTTP[told["code"]], b"".join(filler(length) for length in told["bodies"])
+        assert set(answer["messages"]) <= {greeting(NAME)}, answer
+        assert answer["right"], answer
+        return HTTP[answer["code"]], b"".join(filler(length) for length in answer["bodies"])
 
     return call
 

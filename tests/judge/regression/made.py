@@ -41,26 +41,33 @@ def stored(trials: Sequence[Result], *questions: Question, **facts: Any) -> Resu
 
 
 def two_runs(
-    before: Sequence[Result], after: Sequence[Result], *questions: Question, asked: DiffCriteria = EVERYTHING
+    before: Sequence[Result],
+    after: Sequence[Result],
+    *questions: Question,
+    criteria: DiffCriteria = EVERYTHING,
 ) -> Diff:
-    return diff(before_after.runs(stored(before, *questions), stored(after, *questions), STACKS), asked)
+    return diff(before_after.runs(stored(before, *questions), stored(after, *questions), STACKS), criteria)
 
 
 def interleaved(
     before: Sequence[Result],
     after: Sequence[Result],
     questions: tuple[Question, Question] = (BEFORE_Q, AFTER_Q),
-    asked: DiffCriteria = EVERYTHING,
+    criteria: DiffCriteria = EVERYTHING,
 ) -> Diff:
     """The two sides as questions of one run, whatever question the trials were made for."""
     asides = [
-        replace(one, trial=replace(one.trial, question=question.name))
+        replace(result, trial=replace(result.trial, question=question.name))
         for question, side in zip(questions, (before, after), strict=True)
-        for one in side
+        for result in side
     ]
-    return diff(before_after.revisions(stored(asides, *questions), STACKS), asked)
+    return diff(before_after.revisions(stored(asides, *questions), STACKS), criteria)
 
 
 def figure(found: Diff, metric: str, load: str = "") -> Difference:
-    (one,) = [one for one in found.differences if one.metric == metric and one.load.startswith(load)]
-    return one
+    (difference,) = [
+        difference
+        for difference in found.differences
+        if difference.metric == metric and difference.load.startswith(load)
+    ]
+    return difference

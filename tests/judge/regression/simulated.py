@@ -42,7 +42,7 @@ def diff(
     draw: np.random.Generator, machine: Machine, blocks: int, cells: int = 1, more: float = 0.0
 ) -> list[Decided]:
     """Return what became of the figures of some cells; all latencies and costs truly rose by `more`."""
-    found = [one for cell in range(cells) for one in _cell(draw, machine, blocks, str(cell), more)]
+    found = [seen for cell in range(cells) for seen in _cell(draw, machine, blocks, str(cell), more)]
     return decide(found, {})
 
 
@@ -51,26 +51,30 @@ def looked(draw: np.random.Generator, machine: Machine, most: int = 16, more: fl
     found = _cell(draw, machine, most, "0", more)
     blocks = FIRST_LOOK
     while True:
-        decided = decide([_first(one, blocks) for one in found], {}, LOOKED_AT)
-        open_ones = [one for one in decided if one.difference.more_blocks]
+        decided = decide([_first(entry, blocks) for entry in found], {}, LOOKED_AT)
+        open_ones = [decision for decision in decided if decision.difference.more_blocks]
         if not open_ones or blocks >= most:
             return decided
         blocks = next_look(blocks)
 
 
-def _first(one: Found, blocks: int) -> Found:
-    assert isinstance(one.figure, Compared)
-    two = one.figure.two
+def _first(entry: Found, blocks: int) -> Found:
+    assert isinstance(entry.figure, Compared)
+    two = entry.figure.two
     sides = [
         replace(side, values={block: side.values[block] for block in range(blocks)})
         for side in (two.before, two.after)
     ]
-    return replace(one, figure=replace(one.figure, two=Two(sides[0], sides[1], two.drift)))
+    return replace(entry, figure=replace(entry.figure, two=Two(sides[0], sides[1], two.drift)))
 
 
 def changes(decided: list[Decided]) -> list[Decided]:
     """Return those that were called a change."""
-    return [one for one in decided if one.difference.change in {Change.REGRESSION, Change.IMPROVEMENT}]
+    return [
+        decision
+        for decision in decided
+        if decision.difference.change in {Change.REGRESSION, Change.IMPROVEMENT}
+    ]
 
 
 def _cell(draw: np.random.Generator, machine: Machine, blocks: int, cell: str, more: float) -> list[Found]:

@@ -105,7 +105,7 @@ def test_a_percentile_with_too_few_requests_says_how_many_it_needs_if_somebody_a
     silent = interleaved(*trials, questions)
     assert {one.metric for one in silent.differences} == {"throughput", "p50", "p90", "p99", "cpu", "memory"}
     assert "it needs 300 requests, and there were 200: load longer" in figure(silent, "p99").reason
-    asked = interleaved(*trials, questions, asked=DiffCriteria(metrics=("p99.9",)))
+    asked = interleaved(*trials, questions, criteria=DiffCriteria(metrics=("p99.9",)))
     (one,) = asked.differences
     assert one.change is Change.INSUFFICIENT
     assert one.reason.startswith("it needs 10 000 requests")
@@ -235,7 +235,7 @@ def _named(one: Measurement, name: str) -> Measurement:
 )
 def test_a_threshold_is_kept_or_broken_only_where_that_is_sure(after: list[float], held: bool | None) -> None:
     asked = DiffCriteria(thresholds=(Threshold("throughput", 0.1, "throughput -10%"),))
-    found = interleaved(rates(DRIFTING), rates([after[0] * one for one in DRIFTING]), asked=asked)
+    found = interleaved(rates(DRIFTING), rates([after[0] * one for one in DRIFTING]), criteria=asked)
     (gate,) = found.gates
     assert gate.held is held
     if held is None:
@@ -244,7 +244,7 @@ def test_a_threshold_is_kept_or_broken_only_where_that_is_sure(after: list[float
 
 def test_a_margin_and_the_figures_looked_at_can_be_chosen() -> None:
     asked = DiffCriteria(margins={"throughput": 0.2}, metrics=("throughput", "cpu"))
-    found = interleaved(rates(DRIFTING), rates(TENTH_LESS), asked=asked)
+    found = interleaved(rates(DRIFTING), rates(TENTH_LESS), criteria=asked)
     assert [one.metric for one in found.differences] == ["throughput", "cpu"]
     assert figure(found, "throughput").change is Change.SAME
 

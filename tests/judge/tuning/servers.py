@@ -130,8 +130,8 @@ class Servers:
     def memory(self, candidate: Candidate) -> int:
         """Bytes, of forked processes that share a part."""
         threads = (candidate.slots or 0) / candidate.processes
-        each = self.app.process_mb * (1 + 0.7 * (candidate.processes - 1)) + 0.06 * threads
-        return round(each * 1e6)
+        each_mb = self.app.process_mb * (1 + 0.7 * (candidate.processes - 1)) + 0.06 * threads
+        return round(each_mb * 1e6)
 
     def __call__(self, candidate: Candidate, ask: Ask) -> Observation:
         self.asked.append((candidate.label, ask))
@@ -162,5 +162,5 @@ class Servers:
 
 def regret(servers: Servers, every: Sequence[Candidate], chosen: Candidate) -> float:
     """What the chosen one does less than the best there is, as part of that."""
-    best = max(servers.capacity(one) for one in every)
+    best = max(servers.capacity(candidate) for candidate in every)
     return 1 - servers.capacity(chosen) / best

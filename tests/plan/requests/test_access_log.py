@@ -125,7 +125,7 @@ def test_a_star_in_a_path_takes_no_name_from_another(tmp_path: Path) -> None:
     [
         (b"", "it is empty"),
         (b"\n\n \n", "it is empty"),
-        (b"hello\nworld\n", "none of its 2 lines is one of an access log"),
+        (b"hello\nworld\n", "none of its 2 lines is a line of an access log"),
         (line("POST /").encode(), r"leaves nothing to request: POST \(not among --methods"),
         (line("GET /", 500).encode() * 3, r"leaves nothing to request: answers of status 500"),
         (line("GET *").encode(), "leaves nothing to request: what is no path"),

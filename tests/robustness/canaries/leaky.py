@@ -19,14 +19,14 @@ given = {name: value for name, value in os.environ.items() if name.startswith("L
 
 def forms(text: str) -> list[str]:
     data = text.encode()
-    told = base64.b64encode(data).decode()
+    encoded = base64.b64encode(data).decode()
     return [
         text,
         quote(text, safe=""),
         quote_plus(text).replace("%2B", "%2b"),
         json.dumps(text),
-        told,
-        told.rstrip("="),
+        encoded,
+        encoded.rstrip("="),
         base64.urlsafe_b64encode(b"user:" + data).decode().rstrip("="),
         base64.b64encode(b"me:" + data + b":more").decode(),
         f"\x1b[31m{text}\x1b[0m",
@@ -54,15 +54,15 @@ if "LEAKY_AT_ONCE" in os.environ:
 
 def application(environ: dict[str, Any], start_response: Callable[..., object]) -> list[bytes]:
     served.append(environ["PATH_INFO"])
-    asked = [value for name, value in environ.items() if name.startswith("HTTP_") and isinstance(value, str)]
-    asked.append(environ["PATH_INFO"] + "?" + environ["QUERY_STRING"])
+    values = [value for name, value in environ.items() if name.startswith("HTTP_") and isinstance(value, str)]
+    values.append(environ["PATH_INFO"] + "?" + environ["QUERY_STRING"])
     body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0)).decode()
-    asked += [body] if body else []
+    values += [body] if body else []
     if len(served) % 20 == 1 or len(served) > REQUESTS:
-        tell([*given.values(), *asked])
+        tell([*given.values(), *values])
     if len(served) > REQUESTS:
-        die([*given.values(), *asked])
+        die([*given.values(), *values])
     wrong = environ["PATH_INFO"] == "/echo"
-    answer = " ".join(asked if wrong else ["fine"]).encode()
+    answer = " ".join(values if wrong else ["fine"]).encode()
     start_response("500 No" if wrong else "200 OK", [("Content-Length", str(len(answer)))])
     return [answer]

@@ -29,8 +29,8 @@ def picture(folder: str, **variables: str) -> dict[str, str]:
     env = {**os.environ, **variables, "GIT_OPTIONAL_LOCKS": "0"}
 
     def git(*words: str) -> str:
-        told = subprocess.run(["git", *words], capture_output=True, cwd=folder, env=env, check=False)
-        return (told.stdout + told.stderr).decode()
+        result = subprocess.run(["git", *words], capture_output=True, cwd=folder, env=env, check=False)
+        return (result.stdout + result.stderr).decode()
 
     roots = [
         git("rev-parse", "--path-format=absolute", word).strip() for word in ("--git-dir", "--git-common-dir")
@@ -52,8 +52,8 @@ def main() -> None:
     ran = subprocess.run(runs, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
     after = picture(".")
     exported = sorted(name for name in os.environ if name.startswith("GIT_"))
-    said = ran.stdout + ran.stderr
-    facts = {"before": before, "after": after, "code": ran.returncode, "said": said, "exported": exported}
+    output = ran.stdout + ran.stderr
+    facts = {"before": before, "after": after, "code": ran.returncode, "said": output, "exported": exported}
     out.write_text(json.dumps(facts))
 
 

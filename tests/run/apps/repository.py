@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def git(folder: Path, *arguments: str) -> str:
-    told = {
+    entry_row = {
         "GIT_AUTHOR_NAME": "a",
         "GIT_AUTHOR_EMAIL": "a@b",
         "GIT_COMMITTER_NAME": "a",
@@ -17,6 +17,6 @@ def git(folder: Path, *arguments: str) -> str:
         check=True,
         capture_output=True,
         text=True,
-        env=os.environ | told,
+        env=os.environ | entry_row,
     )
     return ran.stdout.strip()

@@ -14,27 +14,27 @@ import struct
 parser = argparse.ArgumentParser()
 for option in ("--fail", "--delay", "--hang-up"):
     parser.add_argument(option, type=int, default=0)
-asked = parser.parse_args()
+options = parser.parse_args()
 BODY = b"<h1>Hello, World!</h1>"
 requests, connections = itertools.count(1), itertools.count(1)
 
 
 async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    hangs_up = asked.hang_up and next(connections) % asked.hang_up == 0
+    hangs_up = options.hang_up and next(connections) % options.hang_up == 0
     try:
         while True:
             head = (await reader.readuntil(b"\r\n\r\n")).lower()
             length = head.partition(b"content-length:")[2].split(b"\r\n")[0]
             await reader.readexactly(int(length or 0))
-            if asked.delay:
-                await asyncio.sleep(asked.delay / 1000)
+            if options.delay:
+                await asyncio.sleep(options.delay / 1000)
             if hangs_up:
                 writer.get_extra_info("socket").setsockopt(
                     socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
                 )
                 writer.transport.abort()
                 return
-            bad = asked.fail and next(requests) % asked.fail == 0
+            bad = options.fail and next(requests) % options.fail == 0
             body = b"oops" if bad else BODY
             keep = b"keep-alive" in head or (b"http/1.1" in head and b"connection: close" not in head)
             writer.write(

@@ -38,7 +38,7 @@ def wheel(
 ) -> None:
     """Put a wheel into the index."""
     info = f"{name}-{version}.dist-info"
-    requires = "".join(f"Requires-Dist: {one}\n" for one in needs)
+    requires = "".join(f"Requires-Dist: {need}\n" for need in needs)
     every = {
         **files,
         f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{requires}",

@@ -39,5 +39,5 @@ def test_what_is_no_interpreter_is_refused_with_the_reason(asked: str, reason: s
     with pytest.raises(InterpreterNotFoundError) as caught:
         find_interpreter(asked)
     assert str(caught.value) == (
-        f"no interpreter for '{asked}': {reason}. Give the path of one, or install it: uv python install 3.x"
+        f"no interpreter for '{asked}': {reason}. Give its path, or install it: uv python install 3.x"
     )

@@ -100,8 +100,8 @@ def spy(tmp_path: Path) -> Callable[[str], str]:
             "an interpreter that it knows",
         ),
         ("echo 'Error: out of luck' >&2; echo 'Stack backtrace:' >&2; exit 1", "out of luck"),
-        ("exit 1", "ended with status 1 and said nothing"),
-        ("exit 0", "ended with status 0 and said nothing"),
+        ("exit 1", "ended with status 1 and printed nothing"),
+        ("exit 0", "ended with status 0 and printed nothing"),
     ],
 )
 def test_a_profiler_that_may_not_or_cannot_read_the_server_says_why(

@@ -37,7 +37,7 @@ def listening(handler: Handler) -> Iterator[str]:
 def hang_up(connection: socket.socket) -> None:
     """Say that no more comes, and hear the other side out.
 
-    Closing with bytes unread resets the connection, and what was said before may be lost with it.
+    Closing with bytes unread resets the connection, and what was sent before may be lost with it.
     """
     connection.shutdown(socket.SHUT_WR)
     connection.settimeout(1)

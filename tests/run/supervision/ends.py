@@ -16,4 +16,4 @@ def eventually(true: Callable[[], bool], within_s: float = 10.0) -> bool:
 
 
 def gone(processes: list[psutil.Process]) -> bool:
-    return not any(one.is_running() and one.status() != psutil.STATUS_ZOMBIE for one in processes)
+    return not any(process.is_running() and process.status() != psutil.STATUS_ZOMBIE for process in processes)

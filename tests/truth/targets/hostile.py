@@ -46,7 +46,7 @@ def _command(launch: Launch) -> Process:
 stack = Stack(
     name="hostile",
     title="hostile",
-    about="behaves as told",
+    about="behaves as set",
     interface="socket_blocking",
     concurrency="threads",
     command=_command,

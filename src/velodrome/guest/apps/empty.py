@@ -33,6 +33,6 @@ def _maker(name: str) -> Callable[[], Any]:
     return lambda: import_module("velodrome.guest.interfaces." + name).build(NOTHING, "")
 
 
-NAMES = (*BARE, *(name for one in FRAMEWORKS.values() for name in one.values()))
+NAMES = (*BARE, *(name for framework in FRAMEWORKS.values() for name in framework.values()))
 globals().update({"make_" + name: _maker(name) for name in NAMES})
 __getattr__ = lazily(globals())

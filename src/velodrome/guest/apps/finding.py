@@ -95,8 +95,10 @@ def read(attribute: str) -> Tuple[str, List[Any], Dict[str, Any]]:
         node: Any = ast.parse(attribute, mode="eval").body
         call = node if isinstance(node, ast.Call) else None
         name = _dotted(call.func if call else node)
-        given = [ast.literal_eval(one) for one in call.args] if call else []
-        named = {str(one.arg): ast.literal_eval(one.value) for one in call.keywords} if call else {}
+        given = [ast.literal_eval(argument) for argument in call.args] if call else []
+        named = (
+            {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in call.keywords} if call else {}
+        )
     except (SyntaxError, ValueError):
         raise UnreadableError(attribute) from None
     return name, given, named
@@ -131,10 +133,16 @@ def required(call: Callable[..., Any]) -> List[str]:
     except TypeError as error:
         raise ValueError(str(error)) from error
     kinds = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
-    needed = [one for one in parameters if one.kind in kinds and one.default is Parameter.empty]
-    if not needed and any(one.kind is Parameter.VAR_POSITIONAL for one in parameters):
+    needed = [
+        parameter
+        for parameter in parameters
+        if parameter.kind in kinds and parameter.default is Parameter.empty
+    ]
+    if not needed and any(parameter.kind is Parameter.VAR_POSITIONAL for parameter in parameters):
         raise ValueError("it takes whatever it is given")
-    return [one.name + ("=" if one.kind is Parameter.KEYWORD_ONLY else "") for one in needed]
+    return [
+        parameter.name + ("=" if parameter.kind is Parameter.KEYWORD_ONLY else "") for parameter in needed
+    ]
 
 
 CLASSES = {
@@ -168,7 +176,7 @@ class Kind:
     also: Tuple[str, ...] = ()
     """Further interfaces it can be called through."""
     adder: str = ""
-    """Of a servicer: `module:function` that adds it to a server; the function itself where its user wrote one."""
+    """Of a servicer: `module:function` that adds it to a server; the function itself where its user wrote it."""
     framework: str = ""
     """What an application is made with, by its class: `flask`; empty: that cannot be seen."""
 
@@ -200,7 +208,7 @@ def kind_of(thing: Any, make: bool = True) -> Kind:
 def framework_of(thing: Any) -> str:
     """Return the framework of an application, or nothing."""
     classes = ((cls.__module__, cls.__name__) for cls in type(thing).__mro__)
-    return next((FRAMEWORKS[one] for one in classes if one in FRAMEWORKS), "")
+    return next((FRAMEWORKS[cls] for cls in classes if cls in FRAMEWORKS), "")
 
 
 def _kind_of(thing: Any, make: bool) -> Kind:
@@ -227,7 +235,7 @@ def _of_call(thing: Callable[..., Any], described: str, make: bool) -> Kind:
         needs = required(thing)
     except ValueError:
         raise UnfitError(described, []) from None
-    if any(one.endswith("=") for one in needs) or _makes(thing, needs):
+    if any(need.endswith("=") for need in needs) or _makes(thing, needs):
         raise UnfitError(described, needs)
     awaits = _awaits(thing)
     if len(needs) == 3 and (awaits or needs[0] == "scope"):
@@ -248,7 +256,7 @@ def _of_call(thing: Callable[..., Any], described: str, make: bool) -> Kind:
 def _makes(thing: Any, needs: List[str]) -> bool:
     """Return whether a function is by its name a factory, though it takes two arguments as an application does."""
     name = getattr(thing, "__name__", "") if isfunction(thing) else ""
-    environ = any("env" in one for one in needs)
+    environ = any("env" in need for need in needs)
     return len(needs) == 2 and not environ and name.partition("_")[0] in ("create", "make", "build", "get")
 
 
@@ -345,7 +353,7 @@ def awaits(thing: Any) -> bool:
     """Return whether a servicer's own methods are coroutines, or generators that await."""
     cls = thing if isclass(thing) else type(thing)
     methods = [value for name, value in vars(cls).items() if not name.startswith("_") and callable(value)]
-    return any(iscoroutinefunction(one) or isasyncgenfunction(one) for one in methods)
+    return any(iscoroutinefunction(method) or isasyncgenfunction(method) for method in methods)
 
 
 SETTINGS = "DJANGO_SETTINGS_MODULE"
@@ -357,7 +365,7 @@ def applications(path: str, settings: Any) -> Dict[str, str]:
     """Return `module:attribute` of the site's application for each interface it can be served through.
 
     Its own come first: those its settings name, then `wsgi.py` and `asgi.py` beside them. They are imported; what
-    the WSGI one raises is the caller's, a site whose ASGI one does not import is one without.
+    the WSGI application raises is the caller's, a site whose ASGI application does not import is a site without it.
     """
     os.environ[SETTINGS] = path
     served = {"wsgi": _application(path, settings, "wsgi")}

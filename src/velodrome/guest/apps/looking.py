@@ -128,8 +128,8 @@ def imported_within(folders: Sequence[str]) -> List[str]:
     """Return the files in these folders that were imported, but for what is installed there, and velodrome's own."""
     if not folders:
         return []
-    roots = [os.path.join(os.path.realpath(one), "") for one in folders]
-    installed = [os.path.join(os.path.realpath(one), "") for one in _installed()]
+    roots = [os.path.join(os.path.realpath(folder), "") for folder in folders]
+    installed = [os.path.join(os.path.realpath(path), "") for path in _installed()]
     found = set()
     for name, module in list(sys.modules.items()):
         if name.partition(".")[0] in ("velodrome", "__main__") or not isinstance(module, ModuleType):
@@ -147,12 +147,12 @@ def _places(module: ModuleType) -> Iterator[str]:
         yield os.path.realpath(file)
         return
     try:
-        folders = [str(one) for one in getattr(module, "__path__", ())]
+        folders = [str(part) for part in getattr(module, "__path__", ())]
     except Exception:  # computed by whoever made it
         return
-    for one in folders:
-        if os.path.isdir(one):  # finders of editable installations put a mark there
-            yield os.path.realpath(one)
+    for folder in folders:
+        if os.path.isdir(folder):  # finders of editable installations put a mark there
+            yield os.path.realpath(folder)
 
 
 def _installed() -> List[str]:
@@ -216,8 +216,8 @@ def _package(filename: str) -> str:
     return rest.partition("/")[0] if found else os.path.basename(filename)
 
 
-asked_in_vain: Dict[str, None] = {}
-"""Names of environment variables that the app asked for and did not find, in the order of the first time."""
+missing_variables: Dict[str, None] = {}
+"""Names of environment variables that the app looked up and did not find, in the order of the first time."""
 
 
 class _Asked(type(os.environ)):  # type: ignore[misc]
@@ -228,12 +228,12 @@ class _Asked(type(os.environ)):  # type: ignore[misc]
             return super().__getitem__(key)
         except KeyError:
             if isinstance(key, str):
-                asked_in_vain.setdefault(key)
+                missing_variables.setdefault(key)
             raise
 
 
 def watch() -> None:
-    """Note from now on what is asked for in vain."""
+    """Note from now on what is looked up in vain."""
     # The object stays the same: who has imported it has it.
     os.environ.__class__ = _Asked
 
@@ -256,15 +256,15 @@ def lacking(error: BaseException) -> Dict[str, Any]:
     chain = [*_chain(error)]
     missing = error.name if isinstance(error, ModuleNotFoundError) else None
     variable = next((name for name in map(_variable, chain) if name), None)
-    unanswered = any(isinstance(one, ConnectionError) or UNANSWERED.search(str(one)) for one in chain)
-    named = [name for one in chain for name in VARIABLE.findall(str(one))]
+    unanswered = any(isinstance(cause, ConnectionError) or UNANSWERED.search(str(cause)) for cause in chain)
+    named = [name for cause in chain for name in VARIABLE.findall(str(cause))]
     return {
         "missing": missing,
         "variable": variable,
         "unanswered": unanswered,
         "named": list(dict.fromkeys(named))[:MOST_NAMES],
-        "fields": list(dict.fromkeys(name for one in chain for name in _fields(one)))[:MOST_NAMES],
-        "asked_for": list(asked_in_vain)[:MOST_NAMES],
+        "fields": list(dict.fromkeys(name for cause in chain for name in _fields(cause)))[:MOST_NAMES],
+        "asked_for": list(missing_variables)[:MOST_NAMES],
     }
 
 
@@ -279,7 +279,7 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def _variable(error: BaseException) -> Optional[str]:
-    """Return the name of the variable that `os.environ` was asked for."""
+    """Return the name of the variable that was looked up in `os.environ`."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
@@ -297,7 +297,11 @@ def _fields(error: BaseException) -> List[str]:
         return []
     try:
         problems = errors()
-        return [str(one["loc"][0]) for one in problems if "missing" in str(one["type"]) and one["loc"]]
+        return [
+            str(problem["loc"][0])
+            for problem in problems
+            if "missing" in str(problem["type"]) and problem["loc"]
+        ]
     except Exception:  # of another library's class, which is called the same
         return []
 

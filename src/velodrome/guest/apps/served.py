@@ -1,9 +1,9 @@
 """What a server loads where it cannot load a user's app by itself; made when the server first reads it.
 
-`app` is what a factory makes, or an application of ASGI 2 as one of ASGI 3. A factory that has to be awaited is, over
-ASGI, awaited on the server's own loop, when it calls for the first time. `django_wsgi` and `django_asgi` are the
-applications of a Django site without `wsgi.py` or `asgi.py`; its settings are named in the environment. `servicer` is
-a function that adds a gRPC servicer to a `grpc.Server` or `grpc.aio.Server`.
+`app` is what a factory makes, or an application of ASGI 2 as an application of ASGI 3. A factory that has to be awaited
+is, over ASGI, awaited on the server's own loop, when it calls for the first time. `django_wsgi` and `django_asgi` are
+the applications of a Django site without `wsgi.py` or `asgi.py`; its settings are named in the environment. `servicer`
+is a function that adds a gRPC servicer to a `grpc.Server` or `grpc.aio.Server`.
 
     VELODROME_APP=shop:create_app VELODROME_APP_FORM=factory python -m gunicorn velodrome.guest.apps.served:app
 
@@ -40,10 +40,10 @@ def make_app() -> Any:
 
 
 def as_asgi3(app: Callable[[Any], Callable[[Any, Any], Awaitable[None]]]) -> Any:
-    """Return an application of ASGI 2, which is called twice, as one of ASGI 3."""
+    """Return an application of ASGI 2, which is called twice, as an application of ASGI 3."""
 
     async def once(scope: Any, receive: Any, send: Any) -> None:
-        # ASGI 2 knows no life of the process; servers take the refusal as an app without one.
+        # ASGI 2 knows no life of the process; servers take the refusal as an app without lifespan.
         if scope["type"] == "lifespan":
             raise RuntimeError("applications of ASGI 2 have no lifespan")
         await app(scope)(receive, send)
@@ -52,7 +52,7 @@ def as_asgi3(app: Callable[[Any], Callable[[Any, Any], Awaitable[None]]]) -> Any
 
 
 def as_awaiting(coming: Awaitable[Any]) -> Any:
-    """Return an application that awaits another one, once, before it calls it."""
+    """Return an application that awaits another, once, before it calls it."""
     waiting: List[Any] = []
 
     async def later(scope: Any, receive: Any, send: Any) -> None:

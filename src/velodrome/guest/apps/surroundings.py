@@ -20,15 +20,15 @@ def normal(name: str) -> str:
 
 
 def packages() -> Dict[str, str]:
-    """Return the version of every installed package, by its normalized name; of two, the one that is imported."""
-    from importlib.metadata import distributions  # Python 3.7 has none; nobody asks one
+    """Return the version of every installed package, by its normalized name; of two, that which is imported."""
+    from importlib.metadata import distributions  # Python 3.7 has none, and nobody asks it
 
     found: Dict[str, str] = {}
-    for one in distributions():
+    for distribution in distributions():
         # A folder that an interrupted installation left behind has neither.
-        name: Any = one.metadata["Name"]
-        if name and one.version:
-            found.setdefault(normal(name), one.version)
+        name: Any = distribution.metadata["Name"]
+        if name and distribution.version:
+            found.setdefault(normal(name), distribution.version)
     return dict(sorted(found.items()))
 
 
@@ -40,8 +40,8 @@ def folders() -> List[str]:
         found = [sysconfig.get_paths()["purelib"], sysconfig.get_paths()["platlib"]]
     if site.ENABLE_USER_SITE:
         found = [site.getusersitepackages(), *found]
-    real = dict.fromkeys(os.path.realpath(one) for one in found)
-    return [one for one in real if os.path.isdir(one)]
+    real = dict.fromkeys(os.path.realpath(path) for path in found)
+    return [path for path in real if os.path.isdir(path)]
 
 
 def main() -> None:

@@ -26,7 +26,7 @@ class Pool:
         self._free = threading.Semaphore(CONNECTIONS)
 
     def take(self) -> Any:
-        """Return a connection that nobody else uses, the last one returned if there is one."""
+        """Return a connection that nobody else uses, the last that came back if there is any."""
         if not self._free.acquire(timeout=TIMEOUT_S):
             raise TimeoutError("all %d connections are in use" % CONNECTIONS)
         try:
@@ -41,7 +41,7 @@ class Pool:
         self._free.release()
 
     def drop(self, connection: Any) -> None:
-        """Return one that failed: it is closed, and another takes its place."""
+        """Give back a connection that failed: it is closed, and another takes its place."""
         self._free.release()
         connection.close()
 

@@ -9,7 +9,7 @@ from velodrome.guest.workers import at_loop_end
 
 
 class OnLoop:
-    """A pool belongs to a loop, and a handler is built before there is one; so the first request opens it."""
+    """A pool belongs to a loop, and a handler is built before there is a loop; so the first request opens it."""
 
     def __init__(self, make: Callable[[], Awaitable[Any]], close: Callable[[Any], Awaitable[Any]]) -> None:
         """Open nothing yet."""
@@ -18,7 +18,7 @@ class OnLoop:
         self._pool: Any = None
 
     async def pool(self) -> Any:
-        """Return the pool; requests that come while it is being opened wait for the one that opens it."""
+        """Return the pool; requests that come while it is being opened wait for the request that opens it."""
         if self._pool is not None:
             return self._pool
         if self._opening is None:

@@ -98,7 +98,7 @@ def key_of_note(key: int) -> str:
 
 
 def key_contents() -> Dict[str, str]:
-    """Return all that has to be there before a server is asked."""
+    """Return all that has to be there before a server gets requests."""
     keys = range(1, ROWS + 1)
     return {**{key_of_item(key): "item %d %s" % (key, text()) for key in keys},
             **{key_of_note(key): text() for key in keys}}  # fmt: skip

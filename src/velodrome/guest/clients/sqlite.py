@@ -74,7 +74,7 @@ class Database:
 class Locked:
     """A database that is always being written to, so that a second writer waits for it, and in vain.
 
-    SQLite has no statement that sleeps; this is how one comes to wait in it: inside the C library, the thread
+    SQLite has no statement that sleeps; this is how a statement comes to wait in it: inside the C library, the thread
     asleep and the GIL let go. https://www.sqlite.org/c3ref/busy_timeout.html
     """
 
@@ -89,7 +89,7 @@ class Locked:
         self._holder.execute("BEGIN IMMEDIATE")
 
     def wait(self) -> None:
-        """Wait so long as was told when it was made."""
+        """Wait as long as was set when it was made."""
         try:
             waiting = self._idle.pop()
         except IndexError:

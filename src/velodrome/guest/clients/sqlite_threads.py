@@ -1,6 +1,6 @@
 """SQLite for coroutines: read on the loop's default executor, which is what `asyncio.to_thread` does.
 
-A statement can take long, and one that runs on the loop stops every other request. It costs two thread
+A statement can take long, and a statement that runs on the loop stops every other request. It costs two thread
 switches a request.
 """
 

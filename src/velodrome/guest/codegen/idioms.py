@@ -145,7 +145,7 @@ class Blocking:
 
 
 class Session:
-    """A session belongs to a loop, and a handler is built before there is one; so the first call opens it."""
+    """A session belongs to a loop, and a handler is built before there is a loop; so the first call opens it."""
 
     def __init__(self, connections: int, timeout_s: float) -> None:
         """Remember the bounds; open nothing. Needs aiohttp installed."""
@@ -317,12 +317,12 @@ async def _in_a_nursery(calls: Sequence[Callable[[], Any]]) -> List[int]:
 
     results = [0] * len(calls)
 
-    async def one(number: int, call: Callable[[], Any]) -> None:
+    async def finish(number: int, call: Callable[[], Any]) -> None:
         results[number] = await call()
 
     async with trio.open_nursery() as nursery:
         for number, call in enumerate(calls):
-            nursery.start_soon(one, number, call)
+            nursery.start_soon(finish, number, call)
     return results
 
 
@@ -348,7 +348,7 @@ class Delegating:
         return Asker(upstream, TIMEOUT_S).ask
 
     def ask_all(self, ask: Callable[[str], Any]) -> Callable[[Sequence[str]], Any]:
-        """Return a generator function that has all asked at once."""
+        """Return a generator function that makes all calls at once."""
         from velodrome.guest.raw.coroutines import gather
 
         def ask_all(urls: Sequence[str]) -> Any:
@@ -412,7 +412,7 @@ class Switching:
         return lambda url: int(hub().drive(asker.ask(url)))
 
     def ask_all(self, ask: Callable[[str], int]) -> Callable[[Sequence[str]], List[int]]:
-        """Return a function that has each URL asked by a greenlet of its own, and waits for all."""
+        """Return a function that requests each URL in a greenlet of its own, and waits for all."""
         from velodrome.guest.raw.coroutines import hub
 
         return lambda urls: hub().gather([partial(ask, url) for url in urls])

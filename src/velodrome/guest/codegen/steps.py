@@ -121,14 +121,14 @@ class HandlerCode:
         return [self.waited("sleep(%r)" % (step.ms / 1000))]
 
     def _call(self, step: Call) -> Lines:
-        ask, asked_for, right = self._asking(step)
+        ask, argument, right = self._asking(step)
         refusal = self._if_so(BAD_GATEWAY)
         if step.parallel and step.times > 1:
             self.names.setdefault(ask + "_all", self.idiom.ask_all(self.names[ask]))
-            all_of_them = ", ".join([asked_for] * step.times)
-            asked = self.waited("%s_all((%s))" % (ask, all_of_them))
-            return ["if %s != %r:" % (asked, [right] * step.times), *refusal]
-        once = ["if %s != %d:" % (self.waited("%s(%s)" % (ask, asked_for)), right), *refusal]
+            all_of_them = ", ".join([argument] * step.times)
+            called = self.waited("%s_all((%s))" % (ask, all_of_them))
+            return ["if %s != %r:" % (called, [right] * step.times), *refusal]
+        once = ["if %s != %d:" % (self.waited("%s(%s)" % (ask, argument)), right), *refusal]
         if step.times == 1:
             return once
         return ["for _ in range(%d):" % step.times, *indented(once)]
@@ -156,7 +156,7 @@ class HandlerCode:
 
     def _together(self, step: Together) -> Lines:
         """Each branch is a function that gives the status to refuse with, 0 if all is well."""
-        branches = [self._branch(one) for one in step.steps]
+        branches = [self._branch(inner) for inner in step.steps]
         ended = self.waited("%s()" % self._named("at_once", self.idiom.at_once(branches)))
         lines = ["worst = max(%s)" % ended]
         for status in (BAD_GATEWAY, SERVER_ERROR):
@@ -207,7 +207,7 @@ class HandlerCode:
         return [*emit, "for _ in range(%d):" % (last.chunks - 1), *indented([*pause, *emit])]
 
     def pieces(self) -> Lines:
-        """Return a generator function `pieces` over the chunks, for frames that hand one on."""
+        """Return a generator function `pieces` over the chunks, for frames that hand on an iterator."""
         define = "async def" if self.idiom.wait == "await " else "def"
         return ["%s pieces():" % define, *indented(self.over_time(["yield CHUNK"]))]
 
@@ -229,7 +229,7 @@ class HandlerCode:
 
     @property
     def size(self) -> int:
-        """Length of the body of the answer, or with `on_wire` what is asked of head and body together."""
+        """Length of the body of the answer, or with `on_wire` the length that head and body shall have together."""
         last = self.recipe.steps[-1]
         if not isinstance(last, Body):
             raise TypeError("recipe %r does not end in a body" % self.recipe.name)
@@ -298,7 +298,7 @@ class Global:
 
 
 def place(name: str) -> Place:
-    """Return a place by its name. Raises ValueError for one that there is not, or not in this process."""
+    """Return a place by its name. Raises ValueError for a place that does not exist, or not in this process."""
     if name == "global":
         return _attribute_of(Global())
     if name == "thread-local":

@@ -5,7 +5,7 @@
     Connection: close           or   Server: velodrome
 
 The two last lines are equally long: an answer is as long on a connection that is kept as on one that is
-closed, so «84 bytes on the wire» holds for both, and no stack needs to be asked which it does.
+closed, so «84 bytes on the wire» holds for both, whichever a stack does.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ REASONS = {
 
 
 def head(status: int, framing: bytes, closing: bool) -> bytes:
-    """Return the head of an answer; `framing` is the line that tells where its body ends, if one does."""
+    """Return the head of an answer; `framing` is the line that tells where its body ends, if any line does."""
     last = CLOSED if closing else KEPT
     return b"HTTP/1.1 %d %s\r\n%s%s\r\n" % (status, REASONS[status], framing, last)
 
@@ -98,7 +98,7 @@ def parse_head(request_head: bytes, method: bytes) -> Tuple[int, bool, bool, int
     """Return what a request's head says: length of the body, whether to close, whether it waits for a 100.
 
     Last comes the status to refuse it with, 0 for none: a refused request's body is not read, so the
-    connection has to be closed. `method` is the one that is served, with the blank behind it.
+    connection has to be closed. `method` is that which is served, with the blank behind it.
     """
     if not request_head.startswith(method):
         return 0, True, False, 405
@@ -132,7 +132,7 @@ def responder(recipe: Recipe, upstream: str, idiom: Idiom, title: str) -> Any:
     """Return `respond` for a recipe, a coroutine function if the idiom awaits, a generator if it delegates.
 
     `respond(connection, body, closing)`: the connection is a socket, an asyncio `StreamWriter`, or what generators,
-    greenlets and events have for one; `body` is the request's, read whole; with `closing` the answer says that the
+    greenlets and events have for a lock; `body` is the request's, read whole; with `closing` the answer says that the
     connection ends behind it.
     """
     awaits = idiom.wait == "await "

@@ -94,8 +94,8 @@ async def crowd(tasks: int, period: float, seconds: float) -> Dict[str, Any]:
     await asyncio.sleep(seconds)
     share = (_cpu_s() - before) / (time.monotonic() - began)
     beating.cancel()
-    for one in crowd:
-        one.cancel()
+    for task in crowd:
+        task.cancel()
     late.sort()
     return {
         "tasks": tasks,

@@ -39,7 +39,7 @@ def slow_names(seconds: float) -> None:
 
 
 class Listeners:
-    """A port whose queue is full, so that a connection is never made, and one that accepts and says nothing."""
+    """A port whose queue is full, so that a connection is never made, and a port that accepts and sends nothing."""
 
     def __init__(self) -> None:
         """Listen, and fill the first queue."""
@@ -52,13 +52,13 @@ class Listeners:
         self.silent.listen(100)
 
     def _knock(self) -> socket.socket:
-        one = socket.socket()
-        one.setblocking(False)
-        one.connect_ex(self.full.getsockname())
-        return one
+        client = socket.socket()
+        client.setblocking(False)
+        client.connect_ex(self.full.getsockname())
+        return client
 
     def urls(self) -> Dict[str, str]:
-        """Return what is to be asked for, by what is slow about it."""
+        """Return what is to be requested, by what is slow about it."""
         silent, full = self.silent.getsockname()[1], self.full.getsockname()[1]
         return {
             "dns": "http://%s:%d/" % (SLOW_NAME, silent),
@@ -129,7 +129,7 @@ def _installed(client: str) -> bool:
 
 
 def _run(coroutine: Any) -> None:
-    """Run a coroutine on a loop whose threads nobody waits for: one may be resolving a name for long."""
+    """Run a coroutine on a loop whose threads nobody waits for: a thread may be resolving a name for long."""
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
     loop.run_until_complete(coroutine)

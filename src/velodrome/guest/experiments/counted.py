@@ -48,7 +48,7 @@ class CountingLoop(asyncio.SelectorEventLoop):
 
 
 class Policy(asyncio.DefaultEventLoopPolicy):
-    """Makes counting loops for whoever asks asyncio for one."""
+    """Makes counting loops for whoever gets a loop from asyncio."""
 
     def new_event_loop(self) -> asyncio.AbstractEventLoop:
         """Return a loop that counts."""

@@ -3,7 +3,7 @@
 python -m velodrome.guest.experiments.grpc_channel --made before-loop --host 127.0.0.1 --port 8000 --loop uvloop
 
 `before-loop` makes it as a program does that imports its app and then runs uvicorn: no loop runs yet. `on-import`
-makes it as a module does that uvicorn itself imports, told as `module:app`. `start-up` makes it in the start-up
+makes it as a module does that uvicorn itself imports, given as `module:app`. `start-up` makes it in the start-up
 event (lifespan). The peer is known by VELODROME_GRPC. Each request is one call; what a call raises is the body of
 a status 500. Of uvicorn's own options these three are heeded, others passed over.
 """

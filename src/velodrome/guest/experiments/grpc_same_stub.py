@@ -13,7 +13,7 @@ That an option is *taken* says nothing: grpcio takes any name. So each is recogn
 `grpc.lb_policy_name`: how many of two servers get calls. `grpc.enable_retries`: how a call to a server that
 refuses twice ends, where the service config allows three attempts. `grpc.keepalive_timeout_ms`: how and when a
 call ends to a server that has stopped (SIGSTOP); as grpcio 1.60 to 1.85 leave it without effect where it is shorter
-than a minute, `grpc.http2.ping_timeout_ms`, which has one, stands beside it.
+than a minute, `grpc.http2.ping_timeout_ms`, which has a default, stands beside it.
 """
 
 from __future__ import annotations
@@ -72,23 +72,23 @@ Ask = Callable[[str, Options, str, int], Awaitable[Sequence[str]]]
 
 
 class Counting:
-    """A servicer that says which server answers, and knows how often it was asked by each name."""
+    """A servicer that says which server answers, and counts the calls by each name."""
 
     def __init__(self) -> None:
-        """Nobody has asked yet."""
+        """No call has come yet."""
         self.messages = protobuf_messages()
-        self.asked: Dict[str, int] = {}
+        self.calls: Dict[str, int] = {}
 
     def SayHello(self, request: Any, context: Any) -> Any:  # noqa: N802 - the service's name for it
         """Greet, with this process's id; refuse twice, or stop the whole process, where the name says so."""
         import grpc
 
-        asked = self.asked[request.name] = self.asked.get(request.name, 0) + 1
-        if request.name.startswith(REFUSED) and asked < 3:
+        count = self.calls[request.name] = self.calls.get(request.name, 0) + 1
+        if request.name.startswith(REFUSED) and count < 3:
             context.abort(grpc.StatusCode.UNAVAILABLE, "refused")
         if request.name == STALLS:
             os.kill(os.getpid(), signal.SIGSTOP)
-            time.sleep(60)  # the signal may go to another thread first, and this one would answer
+            time.sleep(60)  # the signal may go to another thread first, and this thread would answer
         return self.messages.reply(message=greeting(request.name), body=b"%d" % os.getpid())
 
 
@@ -112,11 +112,11 @@ def servers(count: int) -> Iterator[Sequence[str]]:
         for _ in range(count)
     ]
     try:
-        yield ["127.0.0.1:%d" % int(one.stdout.readline()) for one in started if one.stdout]
+        yield ["127.0.0.1:%d" % int(process.stdout.readline()) for process in started if process.stdout]
     finally:
-        for one in started:
-            one.kill()  # SIGKILL: some are stopped
-            one.wait()
+        for process in started:
+            process.kill()  # SIGKILL: some are stopped
+            process.wait()
 
 
 async def blocking(address: str, options: Options, name: str, times: int) -> Sequence[str]:

@@ -35,7 +35,7 @@ the GIL has to be woken to ask for it, so that on a busy machine, or with one CP
 def cpu_s() -> float:
     """Return the CPU seconds of this process so far, with its threads and its children that have ended."""
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(one.ru_utime + one.ru_stime for one in used)
+    return sum(usage.ru_utime + usage.ru_stime for usage in used)
 
 
 def empty(count: int) -> float:
@@ -96,7 +96,7 @@ def forced_ns(turns: int) -> Optional[float]:
 
 
 def interrupted() -> Dict[str, bool]:
-    """Return for each kind of flow whether one that works without a pause lets another work meanwhile."""
+    """Return for each kind of flow whether a flow that works without a pause lets another work meanwhile."""
 
     def thread() -> bool:
         looks: List[int] = []

@@ -5,7 +5,7 @@
     protobuf_messages().request     class HelloRequest
 
 protobuf's classes come from a FileDescriptorProto. Generated code holds the same descriptor, serialized by protoc, adds
-it to the same pool and makes the classes from there; so messages cost exactly what generated ones cost, and no
+it to the same pool and makes the classes from there; so messages cost exactly what generated messages cost, and no
 compiler is needed where a server runs. betterproto's are dataclasses, written as its plugin writes them.
 """
 
@@ -66,7 +66,7 @@ METHODS: Tuple[Method, ...] = (SAY_HELLO, SAY_HELLO_STREAM, COLLECT_HELLOS, CHAT
 
 
 def method_of(recipe: Recipe) -> Method:
-    """Return the method by which a recipe is asked: the one that its steps need."""
+    """Return the method by which a recipe is called: that which its steps need."""
     if recipe.chats:
         return CHAT
     if recipe.streams:

@@ -129,7 +129,7 @@ class AioPeer:
 
 
 class GrpclibPeer:
-    """A grpclib channel, asked as betterproto's stub asks; the first call opens it on the running loop."""
+    """A grpclib channel, called as betterproto's stub calls; the first call opens it on the running loop."""
 
     def __init__(self, address: str, timeout_s: float) -> None:
         """Open nothing yet. Needs grpclib and betterproto installed."""
@@ -151,7 +151,7 @@ class GrpclibPeer:
         return self._method
 
     async def ask(self, milliseconds: int) -> int:
-        """Ask, and return the number of the status; one for a server that cannot be reached as well."""
+        """Call, and return the number of the status, also for a server that cannot be reached."""
         from asyncio import TimeoutError as Late
 
         from grpclib.exceptions import GRPCError, StreamTerminatedError
@@ -175,7 +175,7 @@ def main(argv: List[str]) -> int:
     """Run the program."""
     until = time.monotonic() + float(argv[1])
     while True:
-        # Each time on a channel of its own: one that was refused waits a second before it tries again.
+        # Each time on a channel of its own: a channel that was refused waits a second before it tries again.
         status = blocking_peer(argv[0], CALL_S)(0)
         if status == 0:
             return 0

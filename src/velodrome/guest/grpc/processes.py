@@ -18,7 +18,7 @@ from velodrome.guest.stack import Launch, Process, Written
 from velodrome.guest.workers import STOPS, with_workers
 
 GRACE_S = 2
-"""Seconds that calls in flight get when the server is told to stop."""
+"""Seconds that calls in flight get when the server gets the signal to stop."""
 
 
 def command(module: str, launch: Launch, *more: str) -> Process:
@@ -45,7 +45,7 @@ def shares_port(options: Namespace) -> bool:
 def _port_for(host: str, port: int, workers: int) -> socket.socket:
     """Return a socket that keeps the port from others, and listens on nothing.
 
-    One bound without SO_REUSEPORT is refused where anybody listens; one bound with it then holds the port for
+    A socket bound without SO_REUSEPORT is refused where anybody listens; a socket bound with it then holds the port for
     workers, which bind it once more. For a single process the library's own refusal is enough.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET

@@ -72,14 +72,14 @@ def servicer(
 
 def _method(method: Method, code: HandlerCode, frame: Frame) -> Lines:
     define = "async def" if code.idiom.wait else "def"
-    each = "async for request in requests:" if code.idiom.wait else "for request in requests:"
+    loop = "async for request in requests:" if code.idiom.wait else "for request in requests:"
     head = "%s %s(self, %s%s):"
     taken = "requests" if method.takes_stream else "request"
     answer = _answer(method, code)
     if method.takes_stream and method.gives_stream:
-        body = [each, *indented([*_body(code, "request.body"), *code.lines, *answer])]
+        body = [loop, *indented([*_body(code, "request.body"), *code.lines, *answer])]
     elif method.takes_stream:
-        body = [*_collect(each, code), *code.lines, *answer]
+        body = [*_collect(loop, code), *code.lines, *answer]
     else:
         body = [*_body(code, "request.body"), *code.lines, *answer]
     return [head % (define, frame.name_of(method), taken, frame.parameters), *indented(body)]
@@ -89,11 +89,11 @@ def _body(code: HandlerCode, expression: str) -> Lines:
     return ["body = " + expression] if code.recipe.reads_body else []
 
 
-def _collect(each: str, code: HandlerCode) -> Lines:
+def _collect(loop: str, code: HandlerCode) -> Lines:
     """Return lines that take all requests; the last one's name and pause count."""
     if not code.recipe.reads_body:
-        return ["request = HelloRequest()", each, "    pass"]
-    pieces = ["request, pieces = HelloRequest(), []", each, "    pieces.append(request.body)"]
+        return ["request = HelloRequest()", loop, "    pass"]
+    pieces = ["request, pieces = HelloRequest(), []", loop, "    pieces.append(request.body)"]
     return [*pieces, *_body(code, "b''.join(pieces)")]
 
 

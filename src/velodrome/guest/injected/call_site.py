@@ -4,7 +4,7 @@
     tree = Off(site, "__in_thread").visit(ast.parse(source))
 
 The place is that of the instruction that was running (`code.co_positions`, Python 3.11 and newer): lines from 1,
-columns in bytes from 0. Without columns the one outermost call that begins on the line is meant.
+columns in bytes from 0. Without columns the only outermost call that begins on the line is meant.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ class CallSite(NamedTuple):
 
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> CallSite:
-        """Return the one that a document describes."""
+        """Return the call site that a document describes."""
         return cls(**{name: data[name] for name in cls._fields if name in data})
 
     def is_at(self, node: ast.Call) -> bool:
-        """Whether a call is the one meant. Needs Python 3.8, which knows where a node ends."""
+        """Whether a call is the call meant. Needs Python 3.8, which knows where a node ends."""
         if self.column is None:
             return node.lineno == self.line
         place = (node.lineno, getattr(node, "end_lineno", None))

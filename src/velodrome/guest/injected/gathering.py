@@ -5,7 +5,7 @@
     Gathered([(run.line, run.end_line)], "__gather").visit(tree)
 
 Two forms are known. Statements one after the other, each of which binds the result of an await: an awaited call that
-reads what an earlier one has bound ends the run. And a loop, or a comprehension, whose turns each await once: a call
+reads what an earlier call has bound ends the run. And a loop, or a comprehension, whose turns each await once: a call
 that reads what the loop's body binds or works on needs the turn before it. An await whose result nobody takes
 (`await lock.acquire()`) is there for its order, and is left alone.
 """
@@ -33,7 +33,7 @@ class Place(NamedTuple):
     end_column: Optional[int] = None
 
     def is_at(self, node: ast.Await) -> bool:
-        """Whether an await is the one meant; without columns the first of its line."""
+        """Whether an await is the await meant; without columns the first of its line."""
         if self.column is None:
             return node.lineno == self.line
         there = (node.lineno, getattr(node, "end_lineno", None), node.col_offset)
@@ -54,7 +54,7 @@ class Run(NamedTuple):
 
 def find(every: Sequence[Run], place: Place) -> Optional[Run]:
     """Return the run that an await is part of; None: it needs what comes before it, or nothing is beside it."""
-    return next((run for run in every if any(place.is_at(one) for one in run.awaits)), None)
+    return next((run for run in every if any(place.is_at(awaited) for awaited in run.awaits)), None)
 
 
 def runs(tree: ast.AST) -> List[Run]:
@@ -65,11 +65,11 @@ def runs(tree: ast.AST) -> List[Run]:
             continue
         for block in _blocks(function):
             found += [_run_of(part) for part in _independent(block)]
-            for one in block:
-                turn = _of_loop(one) if isinstance(one, ast.For) else None
+            for statement in block:
+                turn = _of_loop(statement) if isinstance(statement, ast.For) else None
                 if turn is not None:
-                    found.append(_run_of_loop(cast(ast.For, one), turn))
-                found += [_run_of_comprehension(two, await_) for two, await_ in _comprehensions(one)]
+                    found.append(_run_of_loop(cast(ast.For, statement), turn))
+                found += [_run_of_comprehension(two, await_) for two, await_ in _comprehensions(statement)]
     return found
 
 
@@ -86,14 +86,14 @@ class Gathered(ast.NodeTransformer):
             for part in _independent(block):
                 if (part[0].lineno, _end(part[-1])) in self._lines:
                     self._changed(block, part, self._together(part))
-            for one in list(block):
-                for two, _ in _comprehensions(one):
+            for statement in list(block):
+                for two, _ in _comprehensions(statement):
                     if (two.lineno, _end(two)) in self._lines:
                         self.changed += 1
-                        Replaced(two, self._at_once(two, [self._started(two)])).visit(one)
-                await_ = _of_loop(one) if isinstance(one, ast.For) else None
-                if await_ is not None and (one.lineno, _end(one)) in self._lines:
-                    self._changed(block, [one], self._all_turns(cast(ast.For, one), await_))
+                        Replaced(two, self._at_once(two, [self._started(two)])).visit(statement)
+                await_ = _of_loop(statement) if isinstance(statement, ast.For) else None
+                if await_ is not None and (statement.lineno, _end(statement)) in self._lines:
+                    self._changed(block, [statement], self._all_turns(cast(ast.For, statement), await_))
         return self.generic_visit(node)
 
     def _changed(self, block: Block, before: Block, after: Block) -> None:
@@ -103,13 +103,13 @@ class Gathered(ast.NodeTransformer):
 
     def _together(self, part: Block) -> Block:
         """Return `a, b = await gather(f(), g())` and the statements, with a and b for what they await."""
-        awaits = [_only_await(one) for one in part]
+        awaits = [_only_await(statement) for statement in part]
         line = part[0].lineno
         names = [FOUND % (line, number) for number in range(len(part))]
         stored = ast.Tuple([ast.Name(name, ast.Store()) for name in names], ast.Store())
-        gathered = ast.Assign([stored], self._at_once(part[0], [one.value for one in awaits]))
-        for one, await_, name in zip(part, awaits, names):
-            Replaced(await_, ast.Name(name, ast.Load())).visit(one)
+        gathered = ast.Assign([stored], self._at_once(part[0], [awaited.value for awaited in awaits]))
+        for statement, await_, name in zip(part, awaits, names):
+            Replaced(await_, ast.Name(name, ast.Load())).visit(statement)
         return [_placed(gathered, part[0]), *part]
 
     def _all_turns(self, loop: ast.For, await_: ast.Await) -> Block:
@@ -142,7 +142,7 @@ class Replaced(ast.NodeTransformer):
         self._before, self._after = before, after
 
     def visit(self, node: ast.AST) -> Any:
-        """Return the other one where this is it."""
+        """Return the other node where this is it."""
         return self._after if node is self._before else super().generic_visit(node)
 
 
@@ -160,48 +160,48 @@ def _blocks(function: ast.AsyncFunctionDef) -> List[Block]:
             block = getattr(node, name, None)
             if isinstance(block, list):
                 found.append(block)
-                nodes += [one for one in block if not isinstance(one, OTHER_SCOPES)]
+                nodes += [statement for statement in block if not isinstance(statement, OTHER_SCOPES)]
         nodes += getattr(node, "handlers", [])
     return found
 
 
 def _independent(block: Block) -> List[Block]:
-    """Return the runs of statements, of two or more, in which none awaits what needs an earlier one."""
+    """Return the runs of statements, of two or more, in which none awaits what needs an earlier statement."""
     found: List[Block] = []
     part: Block = []
     touched: Set[str] = set()
-    for one in block:
-        await_ = _bound(one)
+    for statement in block:
+        await_ = _bound(statement)
         if await_ is None or not _names(await_.value).isdisjoint(touched):
             part, touched = [], set()
         if await_ is None:
             continue
-        part.append(one)
+        part.append(statement)
         # Also what is only read beside the await: it may be a list to which something is added.
-        touched |= _beside(one, await_)
-        touched |= _names(one, ast.Store)
+        touched |= _beside(statement, await_)
+        touched |= _names(statement, ast.Store)
         if len(part) == 2:
             found.append(part)
     return found
 
 
-def _bound(one: ast.stmt) -> Optional[ast.Await]:
+def _bound(statement: ast.stmt) -> Optional[ast.Await]:
     """Return the only await of a statement that takes its result."""
-    if not isinstance(one, (ast.Assign, ast.AnnAssign)):
+    if not isinstance(statement, (ast.Assign, ast.AnnAssign)):
         return None
-    return _only_await_of(one)
+    return _only_await_of(statement)
 
 
-def _only_await(one: ast.stmt) -> ast.Await:
-    found = _only_await_of(one)
+def _only_await(statement: ast.stmt) -> ast.Await:
+    found = _only_await_of(statement)
     assert found is not None
     return found
 
 
-def _only_await_of(one: ast.AST) -> Optional[ast.Await]:
-    """Return the await of a node that has one; None: it has none or several, or one that does not always run."""
+def _only_await_of(root: ast.AST) -> Optional[ast.Await]:
+    """Return the await of a node that has a single await; None: it has none or several, or it does not always run."""
     found: List[ast.Await] = []
-    nodes: List[ast.AST] = [one]
+    nodes: List[ast.AST] = [root]
     while nodes:
         node = nodes.pop()
         if isinstance(node, (*OTHER_SCOPES, *COMPREHENSIONS, ast.IfExp, ast.BoolOp)):
@@ -216,33 +216,35 @@ def _only_await_of(one: ast.AST) -> Optional[ast.Await]:
 
 def _of_loop(loop: ast.For) -> Optional[ast.Await]:
     """Return the await of a loop whose turns do not need each other."""
-    inside = [node for one in loop.body for node in ast.walk(one)]
+    inside = [node for statement in loop.body for node in ast.walk(statement)]
     if loop.orelse or any(isinstance(node, LEAVING + WAITING) for node in inside):
         return None
     if len([node for node in inside if isinstance(node, ast.Await)]) != 1:
         return None
     simple = [
-        one for one in loop.body if isinstance(one, (ast.Assign, ast.AnnAssign, ast.Expr, ast.AugAssign))
+        statement
+        for statement in loop.body
+        if isinstance(statement, (ast.Assign, ast.AnnAssign, ast.Expr, ast.AugAssign))
     ]
-    for one in simple:
-        await_ = _only_await_of(one)
-        if await_ is None or (isinstance(one, ast.Expr) and one.value is await_):
+    for assign in simple:
+        await_ = _only_await_of(assign)
+        if await_ is None or (isinstance(assign, ast.Expr) and assign.value is await_):
             continue
         target = _names(loop.target)
         touched = {name for two in loop.body for name in _names(two, ast.Store)}
-        touched |= _beside(one, await_) - target
+        touched |= _beside(assign, await_) - target
         if _names(await_.value).isdisjoint(touched):
             return await_
     return None
 
 
-def _comprehensions(one: ast.stmt) -> List[Tuple[ast.ListComp, ast.Await]]:
+def _comprehensions(statement: ast.stmt) -> List[Tuple[ast.ListComp, ast.Await]]:
     """Return the lists made of an await each, in a statement that is none of blocks."""
-    if hasattr(one, "body") or isinstance(one, OTHER_SCOPES):
+    if hasattr(statement, "body") or isinstance(statement, OTHER_SCOPES):
         return []
     return [
         (node, node.elt)
-        for node in ast.walk(one)
+        for node in ast.walk(statement)
         if isinstance(node, ast.ListComp)
         and isinstance(node.elt, ast.Await)
         and isinstance(node.elt.value, ast.Call)
@@ -254,13 +256,15 @@ def _comprehensions(one: ast.stmt) -> List[Tuple[ast.ListComp, ast.Await]]:
 
 
 def _names(node: ast.AST, context: Any = (ast.Load, ast.Store, ast.Del)) -> Set[str]:
-    return {one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, context)}
+    return {
+        name.id for name in ast.walk(node) if isinstance(name, ast.Name) and isinstance(name.ctx, context)
+    }
 
 
-def _beside(one: ast.stmt, await_: ast.Await) -> Set[str]:
+def _beside(statement: ast.stmt, await_: ast.Await) -> Set[str]:
     """Return the names in a statement that stand outside of its await."""
     inside = {id(node) for node in ast.walk(await_)}
-    return {node.id for node in ast.walk(one) if isinstance(node, ast.Name) and id(node) not in inside}
+    return {node.id for node in ast.walk(statement) if isinstance(node, ast.Name) and id(node) not in inside}
 
 
 def _end(node: Union[ast.stmt, ast.expr]) -> int:
@@ -268,32 +272,33 @@ def _end(node: Union[ast.stmt, ast.expr]) -> int:
 
 
 def _run_of(part: Block) -> Run:
-    awaits = tuple(_only_await(one) for one in part)
+    awaits = tuple(_only_await(statement) for statement in part)
     targets = [
-        _said(one.targets[0] if isinstance(one, ast.Assign) else cast(Any, one).target) for one in part
+        _source(statement.targets[0] if isinstance(statement, ast.Assign) else cast(Any, statement).target)
+        for statement in part
     ]
-    calls = [_said(one.value) for one in awaits]
+    calls = [_source(awaited.value) for awaited in awaits]
     after = "%s = await asyncio.gather(%s)" % (", ".join(targets), ", ".join(calls))
-    whole = all(cast(Any, one).value is await_ for one, await_ in zip(part, awaits))
-    before = "; ".join(_said(one) for one in part)
+    whole = all(cast(Any, statement).value is await_ for statement, await_ in zip(part, awaits))
+    before = "; ".join(_source(statement) for statement in part)
     return Run(part[0].lineno, _end(part[-1]), awaits, False, before, after if whole else _gather(calls))
 
 
 def _run_of_loop(loop: ast.For, await_: ast.Await) -> Run:
-    each = "*[%s for %s in %s]" % (_said(await_.value), _said(loop.target), _said(loop.iter))
-    before = "for %s in %s: … %s" % (_said(loop.target), _said(loop.iter), _said(await_))
-    return Run(loop.lineno, _end(loop), (await_,), True, before, _gather([each]))
+    calls = "*[%s for %s in %s]" % (_source(await_.value), _source(loop.target), _source(loop.iter))
+    before = "for %s in %s: … %s" % (_source(loop.target), _source(loop.iter), _source(await_))
+    return Run(loop.lineno, _end(loop), (await_,), True, before, _gather([calls]))
 
 
 def _run_of_comprehension(two: ast.ListComp, await_: ast.Await) -> Run:
     started = ast.ListComp(await_.value, two.generators)
-    return Run(two.lineno, _end(two), (await_,), True, _said(two), _gather(["*" + _said(started)]))
+    return Run(two.lineno, _end(two), (await_,), True, _source(two), _gather(["*" + _source(started)]))
 
 
 def _gather(calls: List[str]) -> str:
     return "await asyncio.gather(%s)" % ", ".join(calls)
 
 
-def _said(node: ast.AST) -> str:
+def _source(node: ast.AST) -> str:
     unparse = getattr(ast, "unparse", None)  # Python 3.9
     return str(unparse(node)) if unparse else ""

@@ -26,7 +26,7 @@ import os
 import sys
 import threading
 
-# As they are before gevent replaces them: the heartbeat's thread must not be one of the greenlets that it watches.
+# As they are before gevent replaces them: the heartbeat's thread must not be among the greenlets that it watches.
 from _thread import allocate_lock, get_ident, start_new_thread
 from contextlib import suppress
 from time import monotonic, process_time, sleep
@@ -44,7 +44,7 @@ EVERY = 4
 EVERY_TASKS = 3
 """Every so manieth of these also looks where the tasks of the loop wait."""
 MOST_TASKS = 64
-"""Looked at, and places and peers told of half a second, at most."""
+"""Looked at, and places and peers reported of half a second, at most."""
 MOST_TOLD = 20
 AT_ONCE_S = 0.00001
 """Switch interval while such a stack is about to be taken. With the usual 5 ms a thread is met where it gives up the
@@ -52,10 +52,10 @@ interpreter's lock of its own accord, which is where it reads and writes, and ne
 BEFORE_S = 0.0005
 """For how long that is set."""
 DEPTH = 30
-"""Frames told of a stack, the innermost first."""
+"""Frames reported of a stack, the innermost first."""
 SHORT_GC_S = 0.001
 LINE = 200
-"""Characters told of a line of source."""
+"""Characters reported of a line of source."""
 AWAITS = 0x80 | 0x200
 """Flags of the code of an `async def`, plain or a generator: CO_COROUTINE, CO_ASYNC_GENERATOR."""
 IDLE = {"select", "poll", "run_forever", "run_until_complete", "_run_once", "_worker", "wait", "get", "run"}
@@ -194,16 +194,16 @@ class Heart:
         def run(hub: Any) -> Any:
             if not hub.loop.default:
                 return before(hub)
-            asked: List[Callable[[], Any]] = []
+            calls: List[Callable[[], Any]] = []
             # The one watcher that another thread may wake the loop with.
             watcher = hub.loop.async_(ref=False)
 
             def came() -> None:
-                while asked:
-                    asked.pop()()
+                while calls:
+                    calls.pop()()
 
             def ask(beat: Callable[[], Any]) -> None:
-                asked.append(beat)
+                calls.append(beat)
                 watcher.send()
 
             watcher.start(came)
@@ -279,7 +279,7 @@ class Heart:
         loop.close()
 
     def forks(self) -> None:
-        """Note before a fork which threads it leaves behind: in the child nobody does what they are asked."""
+        """Note before a fork which threads it leaves behind: in the child nobody does their work."""
         self._at_fork = life.threads_left_behind()
         if _threads_of_kernel() > len(sys._current_frames()):
             self._at_fork.append(NATIVE)
@@ -295,23 +295,23 @@ class Heart:
 
     def _beat(self) -> None:
         self._ident = get_ident()
-        told = monotonic()
+        reported = monotonic()
         while True:
             watched = self._loop
             if watched is not None:
                 self._listen(watched)
             self._sample_at_times()
             now = monotonic()
-            if now - told >= SEEN_S:
-                self._tell_seen(now - told)
-                told = now
+            if now - reported >= SEEN_S:
+                self._tell_seen(now - reported)
+                reported = now
             sleep(INTERVAL_S)
 
     def _listen(self, watched: Loop) -> None:
         beat = allocate_lock()
         beat.acquire()
         before, used = watched.usage(), process_time()
-        asked = monotonic()
+        sent = monotonic()
         try:
             watched.ask(beat.release)
         except RuntimeError:  # it has been closed
@@ -319,9 +319,9 @@ class Heart:
         if beat.acquire(timeout=self._late_s):
             return
         places: List[Place] = []
-        since, came = asked, False
+        since, came = sent, False
         while not came and self._loop is watched:
-            frames = told(sys._current_frames().get(watched.ident))
+            frames = frames_of(sys._current_frames().get(watched.ident))
             came = beat.acquire(False)
             if came:  # the stack is of what came afterwards
                 frames = places[-1].frames if places else ()
@@ -334,11 +334,11 @@ class Heart:
             places.append(Place(frames, now - since, ran, blocked))
             since, before = now, after
             self._sample_at_times()
-        length = monotonic() - asked
+        length = monotonic() - sent
         self._late += length
-        others = process_time() - used - sum(one.ran_s for one in places)
-        line = {"stall": length, "at": asked, "others_s": max(0.0, others)}
-        self._write({**line, "places": [one._asdict() for one in joined(places)]})
+        others = process_time() - used - sum(place.ran_s for place in places)
+        line = {"stall": length, "at": sent, "others_s": max(0.0, others)}
+        self._write({**line, "places": [pair._asdict() for pair in joined(places)]})
 
     def _sample_at_times(self) -> None:
         self._beats += 1
@@ -410,9 +410,9 @@ class Heart:
             "samples": dict(self._samples),
             "threads": dict(self._threads),
             "libraries": [name for name in LIBRARIES if name in sys.modules],
-            "waits": [awaiting(key, one) for key, one in longest(self._waits)],
+            "waits": [awaiting(key, wait) for key, wait in longest(self._waits)],
             "waiting": self._waiting,
-            "connects": dict(sorted(self._connects.items(), key=lambda one: -one[1])[:MOST_TOLD]),
+            "connects": dict(sorted(self._connects.items(), key=lambda item: -item[1])[:MOST_TOLD]),
             "ports": ports(),
             "left_behind": self._left_behind,
         }
@@ -447,21 +447,21 @@ class Heart:
 def joined(places: List[Place]) -> List[Place]:
     """Return places with those of one stack, one after the other, made one."""
     found: List[Place] = []
-    for one in places:
-        if found and found[-1].frames == one.frames:
+    for place in places:
+        if found and found[-1].frames == place.frames:
             last = found[-1]
             found[-1] = Place(
-                one.frames,
-                last.seconds + one.seconds,
-                last.ran_s + one.ran_s,
-                last.blocked_s + one.blocked_s,
+                place.frames,
+                last.seconds + place.seconds,
+                last.ran_s + place.ran_s,
+                last.blocked_s + place.blocked_s,
             )
         else:
-            found.append(one)
+            found.append(place)
     return found
 
 
-def told(frame: Optional[FrameType]) -> Tuple[Dict[str, Any], ...]:
+def frames_of(frame: Optional[FrameType]) -> Tuple[Dict[str, Any], ...]:
     """Return a stack as plain data, the innermost frame first."""
     found: List[Dict[str, Any]] = []
     while frame is not None and len(found) < DEPTH:
@@ -500,9 +500,11 @@ def waits_of(task: Any) -> Tuple[List[Await], Set[str]]:
     return awaits, names
 
 
-def _first(one: Any, names: Tuple[str, ...]) -> Any:
+def _first(thing: Any, names: Tuple[str, ...]) -> Any:
     """Return the first of these attributes that is there and not None."""
-    return next((found for found in (getattr(one, name, None) for name in names) if found is not None), None)
+    return next(
+        (found for found in (getattr(thing, name, None) for name in names) if found is not None), None
+    )
 
 
 FRAMES, AWAITED = ("cr_frame", "gi_frame", "ag_frame"), ("cr_await", "gi_yieldfrom", "ag_await")
@@ -511,7 +513,7 @@ FRAMES, AWAITED = ("cr_frame", "gi_frame", "ag_frame"), ("cr_await", "gi_yieldfr
 
 def longest(waits: Dict[Await, Waits]) -> List[Tuple[Await, Waits]]:
     """Return where tasks wait longest."""
-    return sorted(waits.items(), key=lambda one: -one[1].seconds)[:MOST_TOLD]
+    return sorted(waits.items(), key=lambda item: -item[1].seconds)[:MOST_TOLD]
 
 
 def awaiting(key: Await, waits: Waits) -> Dict[str, Any]:

@@ -45,14 +45,14 @@ class Finder(MetaPathFinder):
 
     def rewrite(self, file: str, change: Change, names: Mapping[str, Any]) -> None:
         """Have a file's source changed before it runs, with names that the change uses; several changes add up."""
-        one = self._rewritten.setdefault(os.path.realpath(file), Rewriting())
-        one.changes.append(change)
-        one.names.update(names)
+        rewriting = self._rewritten.setdefault(os.path.realpath(file), Rewriting())
+        rewriting.changes.append(change)
+        rewriting.names.update(names)
 
     def find_spec(
         self, fullname: str, path: Optional[Sequence[str]], target: Optional[ModuleType] = None
     ) -> Optional[ModuleSpec]:
-        """Return what the others find, with a loader that acts where it is asked to."""
+        """Return what the others find, with a loader that acts where it shall."""
         for finder in sys.meta_path:
             if finder is self:
                 continue

@@ -125,7 +125,7 @@ def _validation(giving: Giving, how: str) -> None:
 def _plain(content: Any) -> Any:
     """Return models as plain data, and plain data as it is."""
     if isinstance(content, list) and content and hasattr(content[0], "model_dump"):
-        return [one.model_dump(mode="json", by_alias=True) for one in content]
+        return [item.model_dump(mode="json", by_alias=True) for item in content]
     return content.model_dump(mode="json", by_alias=True) if hasattr(content, "model_dump") else content
 
 
@@ -155,16 +155,16 @@ def _base_middleware(giving: Giving, how: str) -> None:
                     messages.append(message)
 
                 await self.app(scope, theirs, keep)
-                starts = [one for one in messages if one["type"] == "http.response.start"]
+                starts = [message for message in messages if message["type"] == "http.response.start"]
                 if not starts:
                     raise RuntimeError("No response returned.")
 
                 async def body() -> AsyncIterator[Any]:
-                    for one in messages:
-                        if one["type"] == "http.response.pathsend":
-                            yield one
-                        elif one.get("body"):
-                            yield one["body"]
+                    for message in messages:
+                        if message["type"] == "http.response.pathsend":
+                            yield message
+                        elif message.get("body"):
+                            yield message["body"]
 
                 response = response_of(content=body(), status_code=starts[0]["status"])
                 response.raw_headers = starts[0]["headers"]
@@ -319,11 +319,11 @@ def _session_each(giving: Giving, wanted: bool) -> None:
         for name in names:
             patch(name)
 
-    def session_like(one: Any) -> Any:
-        return type(one)(
-            bind=one.bind,
-            binds=getattr(one, "binds", None),
-            sync_session_class=type(one.sync_session),
+    def session_like(session: Any) -> Any:
+        return type(session)(
+            bind=session.bind,
+            binds=getattr(session, "binds", None),
+            sync_session_class=type(session.sync_session),
             expire_on_commit=False,
         )
 
@@ -331,7 +331,11 @@ def _session_each(giving: Giving, wanted: bool) -> None:
         apart(module.AsyncSession, ("execute", "scalar", "scalars", "get"), session_like)
 
     def connections(module: Any) -> None:
-        apart(module.AsyncConnection, ("execute", "scalar", "scalars"), lambda one: one.engine.connect())
+        apart(
+            module.AsyncConnection,
+            ("execute", "scalar", "scalars"),
+            lambda connection: connection.engine.connect(),
+        )
 
     if wanted:
         giving.finder.after("sqlalchemy.ext.asyncio.session", sessions)
@@ -372,7 +376,7 @@ def _grpc_channels(giving: Giving, count: int) -> None:
 
         def multicallable(name: str) -> Any:
             def made(self: Any, *args: Any, **named: Any) -> Any:
-                return InTurn([getattr(one, name)(*args, **named) for one in self._every])
+                return InTurn([getattr(channel, name)(*args, **named) for channel in self._every])
 
             return made
 
@@ -380,12 +384,12 @@ def _grpc_channels(giving: Giving, count: int) -> None:
             return lambda self, *args, **named: getattr(self._every[0], name)(*args, **named)
 
         def close(self: Any, *args: Any, **named: Any) -> None:
-            for one in self._every:
-                one.close(*args, **named)
+            for channel in self._every:
+                channel.close(*args, **named)
 
         async def aclose(self: Any, *args: Any, **named: Any) -> None:
-            for one in self._every:
-                await one.close(*args, **named)
+            for channel in self._every:
+                await channel.close(*args, **named)
 
         async def aenter(self: Any) -> Any:
             return self

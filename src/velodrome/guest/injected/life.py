@@ -118,9 +118,9 @@ def _own_epoll(giving: Giving, wanted: bool) -> None:
             shared = loop._selector
             own = type(shared)()
             # What wakes the loop from other threads is a pair of sockets that parent and child would share too.
-            for one in (loop._ssock, loop._csock):
-                shared._fd_to_key.pop(one.fileno(), None)
-                one.close()
+            for end in (loop._ssock, loop._csock):
+                shared._fd_to_key.pop(end.fileno(), None)
+                end.close()
             for key in list(shared._fd_to_key.values()):
                 own.register(key.fileobj, key.events, key.data)
             shared.close()  # the child's share in it: the parent goes on with it
@@ -217,7 +217,7 @@ def _single_flight(giving: Giving, wanted: bool) -> None:
         flying: Dict[Any, Any] = {}
 
         def flight(environ: Any, start_response: Any) -> Any:
-            key = tuple(environ.get(one) for one in ("REQUEST_METHOD", "PATH_INFO", "QUERY_STRING"))
+            key = tuple(environ.get(name) for name in ("REQUEST_METHOD", "PATH_INFO", "QUERY_STRING"))
             landed = threading.Event()
             first = flying.setdefault(key, landed) if key[0] in ("GET", "HEAD") else landed
             if first is not landed:
@@ -250,6 +250,13 @@ def before_app(giving: Giving, wsgi: Callable[[Any], Any], asgi: Callable[[Any],
 
         module.Worker.load_wsgi = load_wsgi
 
+    giving.finder.after("gunicorn.workers.base", of_gunicorn)
+    before_asgi(giving, asgi)
+
+
+def before_asgi(giving: Giving, asgi: Callable[[Any], Any]) -> None:
+    """Have uvicorn call what `asgi` makes of the app in its place."""
+
     def of_uvicorn(module: Any) -> None:
         before = module.Config.load
 
@@ -259,7 +266,6 @@ def before_app(giving: Giving, wsgi: Callable[[Any], Any], asgi: Callable[[Any],
 
         module.Config.load = load
 
-    giving.finder.after("gunicorn.workers.base", of_gunicorn)
     giving.finder.after("uvicorn.config", of_uvicorn)
 
 
@@ -280,4 +286,6 @@ def threads_left_behind() -> List[str]:
     main = threading.main_thread()
     # Not `enumerate`, whose lock gevent makes one that switches greenlets.
     every = list(getattr(threading, "_active", {}).values())
-    return sorted(one.name for one in every if one is not main and not one.name.startswith("velodrome"))
+    return sorted(
+        thread.name for thread in every if thread is not main and not thread.name.startswith("velodrome")
+    )

@@ -53,7 +53,7 @@ MARKS = (
     Mark("connecting", "/django/db/backends/base/base.py", _of("connect")),
     Mark("dialling", "/urllib3/connection.py", _of("connect", "_new_conn")),
 )
-NAMES = tuple(dict.fromkeys(one.name for one in MARKS))
+NAMES = tuple(dict.fromkeys(mark.name for mark in MARKS))
 WAITS = (
     Mark("connector", "/aiohttp/connector.py", _of("connect", "_wait_for_available_connection")),
     Mark("async-session", "/sqlalchemy/ext/asyncio/"),
@@ -72,12 +72,12 @@ def busy_with(frame: Optional[FrameType]) -> Set[str]:
     while frame is not None:
         file = frame.f_code.co_filename
         marks = _marks(file, frame.f_code.co_name)
-        found.update(one.name for one in marks if inner or not one.calls_app)
+        found.update(mark.name for mark in marks if inner or not mark.calls_app)
         if marks or not _between(file):
             inner, outermost = False, marks
         frame = frame.f_back
     # A thread of its own, such as one that sends what was recorded.
-    found.update(one.name for one in outermost)
+    found.update(mark.name for mark in outermost)
     return found
 
 
@@ -85,7 +85,9 @@ def waits_in(file: str, function: str) -> Set[str]:
     """Return the names of what a task is in that waits in such a function, or in what that awaits."""
     path = file.replace(os.sep, "/")
     return {
-        one.name for one in WAITS if one.file in path and (not one.functions or function in one.functions)
+        wait.name
+        for wait in WAITS
+        if wait.file in path and (not wait.functions or function in wait.functions)
     }
 
 
@@ -108,6 +110,6 @@ def _marks(file: str, function: str) -> Tuple[Mark, ...]:
     if key not in _known:
         path = file.replace(os.sep, "/")
         _known[key] = tuple(
-            one for one in MARKS if one.file in path and (not one.functions or function in one.functions)
+            mark for mark in MARKS if mark.file in path and (not mark.functions or function in mark.functions)
         )
     return _known[key]

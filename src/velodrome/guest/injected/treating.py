@@ -71,9 +71,9 @@ def apply(environment: Mapping[str, str]) -> None:
     text = environment.get(VARIABLE)
     if not text:
         return
-    told = json.loads(text)
-    giving = Giving(told["folder"])
-    for name, value in told["give"].items():
+    document = json.loads(text)
+    giving = Giving(document["folder"])
+    for name, value in document["give"].items():
         TREATMENTS[name](giving, value)
     giving.finder.install()
 
@@ -275,23 +275,23 @@ def _in_thread(giving: Giving, sites: Any) -> None:
         call = partial(context.run, func, *args, **named)
         return await asyncio.get_event_loop().run_in_executor(pools[0], call)
 
-    for told in sites:
-        change = Awaited(CallSite.of(told), IN_THREAD)
-        giving.finder.rewrite(told["file"], change.visit, {IN_THREAD: in_thread})
+    for site in sites:
+        change = Awaited(CallSite.of(site), IN_THREAD)
+        giving.finder.rewrite(site["file"], change.visit, {IN_THREAD: in_thread})
 
 
 def _longer(giving: Giving, sites: Any) -> None:
     """Make calls take longer, by `more_s` seconds in which nothing computes."""
-    for number, told in enumerate(sites):
+    for number, site in enumerate(sites):
 
-        def longer(func: Any, *args: Any, _more_s: float = told["more_s"], **named: Any) -> Any:
+        def longer(func: Any, *args: Any, _more_s: float = site["more_s"], **named: Any) -> Any:
             _sleep(_more_s)
             giving.took("longer")
             return func(*args, **named)
 
         name = LONGER + str(number)
-        change = Wrapped(CallSite.of(told), name)
-        giving.finder.rewrite(told["file"], change.visit, {name: longer})
+        change = Wrapped(CallSite.of(site), name)
+        giving.finder.rewrite(site["file"], change.visit, {name: longer})
 
 
 def _background_detached(giving: Giving, wanted: bool) -> None:
@@ -449,17 +449,8 @@ def _cancelled(giving: Giving, wanted: bool) -> None:
 
         return watched
 
-    def patch(module: Any) -> None:
-        before = module.Config.load
-
-        def load(self: Any) -> None:
-            before(self)
-            self.loaded_app = leaving(self.loaded_app)
-
-        module.Config.load = load
-
     if wanted:
-        giving.finder.after("uvicorn.config", patch)
+        life.before_asgi(giving, leaving)
 
 
 def _sqlite_timeout(giving: Giving, seconds: float) -> None:
@@ -511,9 +502,9 @@ def _gathered(giving: Giving, runs: Any) -> None:
         giving.took("gathered")
         return await asyncio.gather(*started)
 
-    for told in runs:
-        change = gathering.Gathered([(told["line"], told["end_line"])], GATHERED)
-        giving.finder.rewrite(told["file"], change.visit, {GATHERED: gathered})
+    for run in runs:
+        change = gathering.Gathered([(run["line"], run["end_line"])], GATHERED)
+        giving.finder.rewrite(run["file"], change.visit, {GATHERED: gathered})
 
 
 IN_GREEN_THREAD = "__velodrome_in_green_thread__"
@@ -532,9 +523,9 @@ def _in_green_thread(giving: Giving, sites: Any) -> None:
         giving.took("in-green-thread")
         return pool.apply(contextvars.copy_context().run, (func, *args), named)
 
-    for told in sites:
-        change = Wrapped(CallSite.of(told), IN_GREEN_THREAD)
-        giving.finder.rewrite(told["file"], change.visit, {IN_GREEN_THREAD: in_green_thread})
+    for site in sites:
+        change = Wrapped(CallSite.of(site), IN_GREEN_THREAD)
+        giving.finder.rewrite(site["file"], change.visit, {IN_GREEN_THREAD: in_green_thread})
 
 
 IP_LOCAL_PORT_RANGE = 51

@@ -53,7 +53,7 @@ def _chat(code: HandlerCode) -> Lines:
         binary = "await gather(*[member.send_bytes(data) for member in members], return_exceptions=True)"
     else:
         text, binary = "await socket.send_str(data)", "await socket.send_bytes(data)"
-    each = [
+    turn = [
         "data = message.data",
         *code.lines,
         "if isinstance(data, str):",
@@ -69,7 +69,7 @@ def _chat(code: HandlerCode) -> Lines:
         "    members.add(socket)",
         "    try:",
         "        async for message in socket:",
-        *indented(indented(indented(each))),
+        *indented(indented(indented(turn))),
         "    finally:",
         "        members.discard(socket)",
         "    return socket",

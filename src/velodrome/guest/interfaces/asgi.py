@@ -86,13 +86,13 @@ def build(recipe: Recipe, upstream: str, idiom: Optional[Idiom] = None) -> Any:
 
 
 def _chat(code: HandlerCode) -> Any:
-    """Return an application that holds WebSockets; whoever asks by plain HTTP is told to upgrade."""
+    """Return an application that holds WebSockets; the answer to plain HTTP is that it shall upgrade."""
     code.names.update(gather=gather, members=set())
     if code.to_room:
         give = ["await gather(*[member(answer) for member in members], return_exceptions=True)"]
     else:
         give = ["await send(answer)"]
-    each = [
+    turn = [
         "while True:",
         "    message = await receive()",
         "    if message['type'] == 'websocket.disconnect':",
@@ -115,7 +115,7 @@ def _chat(code: HandlerCode) -> Any:
         "    await send({'type': 'websocket.accept'})",
         "    members.add(send)",
         "    try:",
-        *indented(indented(each)),
+        *indented(indented(turn)),
         "    finally:",
         "        members.discard(send)",
     ]

@@ -14,7 +14,7 @@ from velodrome.guest.recipe import Body, Recipe, served_here
 READ_AT_MOST = 1024
 """Bytes of a request that these servers read, once; the rest stays unread when they close the connection.
 
-In the kernel, where `recv` was told so: the close resets the connection, and a large answer is lost. asyncio's
+In the kernel, where `recv` leaves it: the close resets the connection, and a large answer is lost. asyncio's
 transport reads up to 256 KiB whatever a handler asks for, so that only a larger request is left there.
 """
 

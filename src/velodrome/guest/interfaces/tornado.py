@@ -92,7 +92,7 @@ def application(
     define: str,
     decorate: Callable[[Any], Any] = lambda function: function,
 ) -> Any:
-    """Return the Tornado application of a recipe whose handler's method is defined and decorated as told."""
+    """Return the Tornado application of a recipe whose handler's method is defined and decorated by the arguments."""
     from tornado.web import Application, RequestHandler
 
     code = HandlerCode(recipe, upstream, idiom, refuse, ("body = self.request.body",))

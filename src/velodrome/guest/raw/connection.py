@@ -9,8 +9,8 @@ Every stack brings its own way to learn which of these are ready; all else about
 into requests, where a loop cannot read on where it stands; `Dialogue` answers them without a socket; `Connection` has
 one that never blocks; `Reception` is the listening socket and all that is connected.
 
-A connection is read only when all it asked for was answered and has gone out. So at a client's end nothing is owed to
-it, also if it only says no more and still listens: the connection can be closed.
+A connection is read only when all its requests were answered and all answers have gone out. So at a client's end
+nothing is owed to it, also if it only says no more and still listens: the connection can be closed.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ class Dialogue(Hearing):
     Who owns the socket says what arrived (`arrived`) and when all of `unsent` went out (`go_on`); the dialogue answers
     through `sendall`, which never waits, and returns what to wait for next.
 
-    A client that does not read its answers is not asked for more: requests that wait behind an answer
+    Nothing more is read from a client that does not read its answers: requests that wait behind an answer
     which does not go out wait in memory, at most what was read at once, and nothing is read meanwhile.
     """
 
@@ -231,7 +231,7 @@ class Connection(Dialogue):
     def read_on(self, to_the_end: bool) -> int:
         """Read till there is no more: for loops that are notified once. Return what to wait for.
 
-        A read that gives less than asked for has emptied the connection (epoll(7)), but does not show whether
+        A read that gives less than its size has emptied the connection (epoll(7)), but does not show whether
         the client has ended it too; `to_the_end` reads once more then.
         """
         least = 0 if to_the_end else PIECE
@@ -243,7 +243,7 @@ class Connection(Dialogue):
         return want
 
     def writable(self) -> int:
-        """Send what waits, and go on with what was asked meanwhile."""
+        """Send what waits, and go on with requests that came meanwhile."""
         try:
             self.unsent = self.unsent[self.socket.send(self.unsent) :]
             return self.go_on()
@@ -270,7 +270,7 @@ class Connection(Dialogue):
 
 
 def open_reception(options: argparse.Namespace) -> Reception:
-    """Listen as told, with the handler that is named; from now on SIGTERM ends the process."""
+    """Listen as the arguments say, with the handler that is named; from now on SIGTERM ends the process."""
     end_on_sigterm()
     return Reception(open_listener(options), load(options.app))
 

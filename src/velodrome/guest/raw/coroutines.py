@@ -87,7 +87,7 @@ class Switchboard:
             for key, _ in select(self._patience()):
                 fd = key.fd
                 waiter = waiting.pop(fd, None)
-                if waiter is None:  # ready, and nobody waits: look away, or it would be told for ever
+                if waiter is None:  # ready, and nobody waits: stop watching, or it would be reported for ever
                     self.forget(fd)
                     continue
                 if self._deadline:
@@ -116,7 +116,7 @@ class Switchboard:
 
 
 SLEEP, ALL, FORGET = 16, 17, 18
-"""What else than READ and WRITE can be asked for."""
+"""What a flow can wait for beside READ and WRITE."""
 
 TO_BE_READY = (READ, WRITE)
 
@@ -192,22 +192,22 @@ class Trampoline:
 
     def _resume(self, coroutine: Waiting, value: Any) -> None:
         try:
-            asked = coroutine.send(value)
-            while asked[0] == FORGET:
-                self.board.forget(asked[1])
-                asked = coroutine.send(None)
+            request = coroutine.send(value)
+            while request[0] == FORGET:
+                self.board.forget(request[1])
+                request = coroutine.send(None)
         except StopIteration:
             return
         except Exception:  # one that fails must not stop the others
             sys.excepthook(*sys.exc_info())
             return
-        kind = asked[0]
+        kind = request[0]
         if kind in TO_BE_READY:
-            self.board.until_ready(coroutine, kind, asked[1], asked[2])
+            self.board.until_ready(coroutine, kind, request[1], request[2])
         elif kind == SLEEP:
-            self.board.after(coroutine, asked[1])
+            self.board.after(coroutine, request[1])
         else:
-            join(asked[1], self.start, lambda results: self.board.soon(coroutine, results))
+            join(request[1], self.start, lambda results: self.board.soon(coroutine, results))
 
 
 def join(
@@ -217,14 +217,14 @@ def join(
     results: List[Any] = [None] * len(coroutines)
     left = [len(coroutines)]
 
-    def one(number: int, coroutine: Waiting) -> Waiting:
+    def finish(number: int, coroutine: Waiting) -> Waiting:
         results[number] = yield from coroutine
         left[0] -= 1
         if not left[0]:
             done(results)
 
     for number, coroutine in enumerate(coroutines):
-        start(one(number, coroutine))
+        start(finish(number, coroutine))
 
 
 class Hub:
@@ -269,14 +269,14 @@ class Hub:
         results: List[Any] = [None] * len(functions)
         left = [len(functions)]
 
-        def one(number: int, function: Callable[[], Any]) -> None:
+        def finish(number: int, function: Callable[[], Any]) -> None:
             results[number] = function()
             left[0] -= 1
             if not left[0]:
                 self.board.soon(waiter, None)
 
         for number, function in enumerate(functions):
-            self.start(one, number, function)
+            self.start(finish, number, function)
         self.main.switch()
         return results
 
@@ -289,15 +289,15 @@ class Hub:
         except StopIteration as end:
             return end.value
 
-    def _perform(self, asked: Any) -> Any:
-        kind = asked[0]
+    def _perform(self, request: Any) -> Any:
+        kind = request[0]
         if kind == FORGET:
-            return self.board.forget(asked[1])
+            return self.board.forget(request[1])
         if kind == SLEEP:
-            return self.sleep(asked[1])
+            return self.sleep(request[1])
         if kind == ALL:
-            return self.gather([partial(self.drive, one) for one in asked[1]])
-        return self.until_ready(kind, asked[1], asked[2])
+            return self.gather([partial(self.drive, flow) for flow in request[1]])
+        return self.until_ready(kind, request[1], request[2])
 
 
 class Attended:
@@ -384,7 +384,7 @@ class Asker:
             except OSError:
                 return 0
             try:
-                status, keep = yield from self._asked(talk, request)
+                status, keep = yield from self._exchanged(talk, request)
             except OSError:
                 yield from talk.close()
                 if kept:  # it may have been closed as it lay idle
@@ -411,7 +411,7 @@ class Asker:
             raise OSError(error, "no connection")
         return talk
 
-    def _asked(self, talk: Talk, request: bytes) -> Waiting:
+    def _exchanged(self, talk: Talk, request: bytes) -> Waiting:
         """Send a request and return the status of the answer, and whether the connection can be kept."""
         yield from talk.send(request, self._timeout_s)
         received = b""

@@ -59,7 +59,7 @@ def serve(loop: Any, reception: Reception) -> None:
         if accepted is not None:
             watch(accepted, READABLE)
 
-    # The loop's own signals: one at rest in C code would not come to run a handler of Python's.
+    # The loop's own signals: a loop at rest in C code would not come to run a handler of Python's.
     ending = loop.signal(signal.SIGTERM)
     ending.start(os._exit, 0)
     arriving = loop.io(reception.fd, READABLE)

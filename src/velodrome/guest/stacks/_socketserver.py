@@ -40,7 +40,7 @@ def server(
         allow_reuse_address = True
 
         def server_bind(self) -> None:
-            """Bind; connections inherit TCP_NODELAY: else a chunk waits for the last one's ACK (40 ms)."""
+            """Bind; connections inherit TCP_NODELAY: else a chunk waits for the ACK of the chunk before (40 ms)."""
             self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             super().server_bind()
 

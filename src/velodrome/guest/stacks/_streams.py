@@ -12,7 +12,7 @@ from typing import Any, Optional
 async def serve(converse: Any, listener: socket.socket, backlog: int, life: Optional[int] = None) -> None:
     """Serve a listening socket till SIGTERM, or till the pipe end `life` is closed: then the parent is gone.
 
-    Connections that are open then are cancelled with the loop; nobody waits for idle ones.
+    Connections that are open then are cancelled with the loop; nobody waits for idle connections.
     """
     loop = asyncio.get_running_loop()
     ended = asyncio.Event()
@@ -30,7 +30,7 @@ async def serve(converse: Any, listener: socket.socket, backlog: int, life: Opti
 def life_line() -> int:
     """Return the reading end of a pipe whose other end this process keeps for its whole life.
 
-    Children watch the reading end. They must close their copy of the other one (`let_go`), or it never ends.
+    Children watch the reading end. They must close their copy of the other end (`let_go`), or it never ends.
     """
     reading, writing = os.pipe()
     _kept.append(writing)

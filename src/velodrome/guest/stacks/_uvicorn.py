@@ -43,7 +43,7 @@ def serve(launch: Launch, loop: str, parser: str) -> Process:
             # Longer than a load, or a proxy (nginx: 60 s), leaves a connection idle.
             "--timeout-keep-alive=%d" % keeps_idle_s(launch.knobs),
             *(() if launch.older("uvicorn", 0, 22) else ("--timeout-graceful-shutdown=5",)),
-            # The parent kills a worker that is 5 s late to say it lives, and an overloaded one is late.
+            # The parent kills a worker that is 5 s late to say it lives, and an overloaded worker is late.
             *(("--timeout-worker-healthcheck=60",) if _is_watched(launch) else ()),
             *_limit(launch),
             "--no-access-log",
@@ -54,7 +54,8 @@ def serve(launch: Launch, loop: str, parser: str) -> Process:
 
 
 def _limit(launch: Launch) -> Tuple[str, ...]:
-    """Return the option for the connections above which it answers 503, where it is set: idle ones count as well."""
+    """Return the option for the connections above which it answers 503, where it is set: idle connections count as
+    well."""
     limit = int(launch.knobs.get("limit_concurrency", 0))
     return ("--limit-concurrency=%d" % limit,) if limit else ()
 

@@ -43,7 +43,7 @@ SERVER = Server(
 
 
 def command(launch: Launch) -> Process:
-    """Return the command line: this file is the program, as an app of aiohttp's has to bring one."""
+    """Return the command line: this file is the program, as an app of aiohttp's has to bring its own."""
     return Process(
         (
             "-m",

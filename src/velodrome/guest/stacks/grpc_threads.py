@@ -38,7 +38,7 @@ stack = Stack(
 
 def serve(options: Namespace) -> None:
     """Serve until SIGTERM or SIGINT, let calls in flight end, and leave."""
-    # Before there are threads, which inherit it: the signal is for the one that waits for it.
+    # Before there are threads, which inherit it: the signal is for the thread that waits for it.
     signal.pthread_sigmask(signal.SIG_BLOCK, STOPS)
     from concurrent.futures import ThreadPoolExecutor
 

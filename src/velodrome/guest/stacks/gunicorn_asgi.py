@@ -5,7 +5,7 @@ from velodrome.guest.stacks import _gunicorn
 
 
 def command(launch: Launch) -> Process:
-    """Return the command line; the parser is the one that comes with gunicorn, in Python."""
+    """Return the command line; the parser is that which comes with gunicorn, in Python."""
     # Before 25.2 it has no other parser.
     parser = () if launch.older("gunicorn", 25, 2) else ("--http-parser=python",)
     return _gunicorn.serve(launch, "asgi", "--asgi-loop=%s" % launch.text("loop"), *parser)

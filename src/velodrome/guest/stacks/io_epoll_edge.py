@@ -1,4 +1,5 @@
-"""epoll(7), edge-triggered: the kernel tells once that something has come; what was not read is not told again."""
+"""epoll(7), edge-triggered: the kernel reports once that something has come; what was not read is not reported
+again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Non-blocking sockets and no more: every connection is asked in turn whether something has come, for ever."""
+"""Non-blocking sockets and no more: it polls every connection in turn, for ever."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ stack = Stack(
 def serve(reception: Reception) -> None:
     """Serve for ever."""
     while True:
-        while reception.accept() is not None:  # all who wait: one a round would keep them waiting for rounds
+        while reception.accept() is not None:  # all that wait: one a round would keep them waiting for rounds
             pass
         for connection in list(reception.connections.values()):
             want = connection.writable() if connection.unsent else connection.readable()

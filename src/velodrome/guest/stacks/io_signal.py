@@ -25,7 +25,7 @@ READY = signal.SIGRTMIN + 1 if hasattr(signal, "SIGRTMIN") else 0
 """A realtime signal: each is queued, and tells of which descriptor it is."""
 
 LOST = signal.SIGIO
-"""Sent instead when the queue of realtime signals is full: some have been lost, all must be asked."""
+"""Sent instead when the queue of realtime signals is full: some have been lost, all must be polled."""
 
 _F_SETOWN_EX, _F_OWNER_TID = 15, 0
 _SFD_CLOEXEC = 0o2000000
@@ -93,7 +93,7 @@ def serve(reception: Reception) -> None:
     def follow(connection: Connection, want: int) -> None:
         if want == LINGER:
             reception.linger(connection)
-            signal.setitimer(signal.ITIMER_REAL, LINGER_S)  # told by a signal too
+            signal.setitimer(signal.ITIMER_REAL, LINGER_S)  # a signal reports this too
             want = connection.read_on(True)
         if want == GONE:
             reception.dismiss(connection)

@@ -81,12 +81,12 @@ class Ring:
                 return
 
     def completed(self, patience: Optional[float]) -> Iterator[Completion]:
-        """Hand over what was asked, wait for at least one completion, or so many seconds, and yield all."""
+        """Submit what is queued, wait for at least one completion, or so many seconds, and yield all."""
         if self._kept:
             yield from self._all_kept()
             patience = 0.0
         yield from self._reap(patience)
-        yield from self._all_kept()  # of those that were completed while the last ones were answered
+        yield from self._all_kept()  # of those that were completed while the last were answered
 
     def _all_kept(self) -> Iterator[Completion]:
         while self._kept:
@@ -143,7 +143,7 @@ stack = Stack(
 )
 
 SMALL, LARGE = 4 * 1024, 256 * 1024
-"""A buffer is held by each connection, an idle one too; in the midst of an upload it may be larger."""
+"""Each connection holds a buffer, also when idle; in the midst of an upload it may be larger."""
 
 
 class Pending(Dialogue):

@@ -42,7 +42,7 @@ stack = Stack(
 
 
 async def serve(answer: Any, listener: socket.socket) -> None:
-    """Serve for ever. `start_server` listens anew, with its own backlog, as it does when told none."""
+    """Serve for ever. `start_server` listens anew, with its own backlog, as it does when none is given."""
     server = await asyncio.start_server(handler(answer), sock=listener)
     async with server:
         await server.serve_forever()

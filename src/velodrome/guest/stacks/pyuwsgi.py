@@ -25,7 +25,7 @@ SERVER = Server(
 def options(launch: Launch) -> Tuple[str, ...]:
     """Return what is set of uWSGI where it is deployed, but for the app."""
     return (
-        # The router keeps connections; a socket without one (--http-socket) ends each with its answer.
+        # The router keeps connections; a socket without a router (--http-socket) ends each with its answer.
         "--http=%s:%d" % (launch.host, launch.port),
         "--http-keepalive=%s" % launch.text("keepalive"),
         "--http-auto-chunked",

@@ -82,7 +82,7 @@ def main() -> None:
     parser.add_argument("--keepalive", type=int, default=75)
     options, _ = parser.parse_known_args()  # the others are Robyn's, which reads them itself
     app = load(options.app)
-    # Whether the port is free is asked of somebody by name, and answered from the terminal.
+    # If the port is taken, robyn asks on the terminal for another.
     app.start(options.host, options.port, _check_port=False, keep_alive_timeout=options.keepalive)
 
 

@@ -44,7 +44,7 @@ SERVER = Server(
 
 
 def command(launch: Launch) -> Process:
-    """Return the command line: this file is the program, as an app of Tornado's has to bring one."""
+    """Return the command line: this file is the program, as an app of Tornado's has to bring its own."""
     return Process(
         (
             "-m",

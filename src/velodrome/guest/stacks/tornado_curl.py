@@ -8,7 +8,7 @@ from velodrome.guest.workers import LOOPS, UVLOOP_WHERE_IT_RUNS
 stack = Stack(
     name="tornado-curl",
     title="Tornado · curl",
-    about="As tornado, with a client over libcurl for the third party instead of the default one in Python.",
+    about="As tornado, with a client over libcurl for the third party instead of the default client in Python.",
     interface="tornado_curl",
     concurrency="tasks",
     command=tornado.command,

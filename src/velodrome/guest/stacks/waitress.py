@@ -2,7 +2,7 @@
 
     python -m velodrome.guest.stacks.waitress (what `waitress-serve` takes)
 
-That is `waitress-serve` with its log at level error. Its own command line cannot set one, and at the level it
+That is `waitress-serve` with its log at level error. Its own command line cannot set a level, and at the level it
 takes (info) it writes a line for every request that has to wait for a thread. What is pasted sets the same level.
 """
 

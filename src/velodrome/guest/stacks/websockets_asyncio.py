@@ -56,7 +56,7 @@ async def serve(handler: Any, listener: socket.socket) -> None:
     stopped = asyncio.Event()
     for signum in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(signum, stopped.set)
-    # Idle members are asked for nothing and kept; compression is off here as in the other stacks.
+    # Idle members get no pings and are kept; compression is off here as in the other stacks.
     async with start(handler, sock=listener, compression=None, ping_interval=None, close_timeout=1):
         await stopped.wait()
 

@@ -40,7 +40,7 @@ def main() -> None:
     listener.setblocking(True)
     end_on_sigterm()
     app = load(options.app)
-    # Whoever sends to a room waits for a member that is just leaving, so long at most: ten seconds, if not told.
+    # Whoever sends to a room waits for a member that is just leaving, so long at most: ten seconds by default.
     with serve(app, sock=listener, compression=None, ping_interval=None, close_timeout=1) as server:
         server.serve_forever()
 

@@ -22,7 +22,7 @@ from velodrome.model.quantity import Interval
 from velodrome.model.search import ConnectionsFound, Ending, Peak, Sample, Scalability
 
 ENOUGH = 0.95
-"""Of the most: from here on throughput is said to rise no more."""
+"""Of the most: from here on throughput counts as flat."""
 RISES = 1.05
 """From one number to its double: less than this is no rise."""
 
@@ -43,7 +43,7 @@ class ConnectionSearch:
 @dataclass
 class _Search:
     measure: Callable[[int], Sample]
-    asked: ConnectionSearch
+    search: ConnectionSearch
     samples: list[Sample] = field(default_factory=list)
 
     def run(self) -> ConnectionsFound:
@@ -53,7 +53,7 @@ class _Search:
         self._narrow()
         counts = self._around()
         for _ in range(2):
-            blocks = [self._block(counts) for _ in range(self.asked.blocks)]
+            blocks = [self._block(counts) for _ in range(self.search.blocks)]
             if sum(block is None for block in blocks) > 1:
                 return self._beyond(self._spoilt())
             found = self._judged(counts)
@@ -76,7 +76,7 @@ class _Search:
 
     def _double(self) -> ConnectionsFound | None:
         """Double until throughput has risen no more twice; None when it has."""
-        count, best, flat = self.asked.first, 0.0, 0
+        count, best, flat = self.search.first, 0.0, 0
         while True:
             sample = self._try(count)
             if sample.spoilt:
@@ -90,14 +90,14 @@ class _Search:
                 return self._ended(Ending.CANNOT, "nothing was answered right")
             if flat == 2:
                 return None
-            if count >= self.asked.most:
+            if count >= self.search.most:
                 # One number that rose no more is enough where no second can be tried.
                 return (
                     None
                     if flat
                     else self._beyond("throughput still rises there, and more were not to be tried")
                 )
-            count = min(count * 2, self.asked.most)
+            count = min(count * 2, self.search.most)
 
     def _beyond(self, because: str) -> ConnectionsFound:
         good = [sample for sample in self.samples if not sample.spoilt]
@@ -122,13 +122,14 @@ class _Search:
 
     def _narrow(self) -> None:
         below, first = self._edge()
-        while below and first - below > 1 and first > self.asked.ratio * below:
+        while below and first - below > 1 and first > self.search.ratio * below:
             if self._try(round(math.sqrt(below * first))).spoilt:
                 return
             below, first = self._edge()
 
     def _around(self) -> list[int]:
-        """Return the numbers to be compared: two on either side of the edge, and the one with the most."""
+        """Return the numbers to be compared: two on either side of the edge, and the number with the most
+        throughput."""
         means = self._means()
         below, first = self._edge()
         order = list(means)
@@ -138,10 +139,10 @@ class _Search:
         return sorted({*near, *([below] if below else []), most})
 
     def _block(self, counts: Sequence[int]) -> list[Sample] | None:
-        """Measure all once, in turns from either end; None where one was spoilt."""
+        """Measure all once, in turns from either end; None where a load was spoilt."""
         forward = len(self.samples) % 2 == 0
         found = [self._try(count) for count in (counts if forward else counts[::-1])]
-        return None if any(one.spoilt for one in found) else found
+        return None if any(sample.spoilt for sample in found) else found
 
     def _judged(self, counts: Sequence[int]) -> ConnectionsFound:
         blocks = self._blocks(counts)
@@ -185,18 +186,18 @@ def _error(ratios: Sequence[Sequence[float]]) -> float:
     return student_t(freedom) * math.sqrt(variance / blocks)
 
 
-def enough_connections(measure: Callable[[int], Sample], asked: ConnectionSearch) -> ConnectionsFound:
+def enough_connections(measure: Callable[[int], Sample], search: ConnectionSearch) -> ConnectionsFound:
     """Search the number of connections at which throughput stops rising. What `measure` raises ends the search."""
-    return _Search(measure, asked).run()
+    return _Search(measure, search).run()
 
 
 # The Universal Scalability Law, fitted to throughput against connections, with bootstrap intervals.
 #
 #     X(N) = λN ÷ (1 + σ(N − 1) + κN(N − 1))
 #
-# λ is what one connection gets, σ what waits for a turn (contention), κ what each costs each other (coherency); without
-# κ it is Amdahl's law. Throughput is highest at √((1 − σ) ÷ κ) (N. J. Gunther, «Guerrilla Capacity Planning», Springer
-# 2007, chapters 4 to 6).
+# λ is what a single connection gets, σ what waits for a turn (contention), κ what each costs each other (coherency);
+# without κ it is Amdahl's law. Throughput is highest at √((1 − σ) ÷ κ) (N. J. Gunther, «Guerrilla Capacity Planning»,
+# Springer 2007, chapters 4 to 6).
 #
 # Divided through, N ÷ X is a polynomial in (N − 1) and N(N − 1), so that the best parameters need no start value and no
 # bounds: least squares on relative errors, since noise of throughput is a part of it. Estimates of σ and κ may come out

@@ -16,7 +16,7 @@ Nelder and D. Pregibon, Biometrika 74, 1987).
 
 Where demands are no shares, a load tells whether it held, by a logistic curve around the edge.
 
-Boots of a server differ by 5 to 10 %. Each has an edge of its own; those are normal in the logarithm around the one
+Boots of a server differ by 5 to 10 %. Each has an edge of its own; those are normal in the logarithm around the edge
 that is sought, with a spread that is learnt with it. With one boot the interval says what is presumed of the spread.
 """
 
@@ -83,7 +83,7 @@ class Edge:
         self._kept: dict[tuple[int, float], Floats] = {}
 
     def learn(self, probe: Probe) -> None:
-        """Take a load in; one that is undecided, or does not count, adds nothing."""
+        """Take a load in; if it is undecided, or does not count, it adds nothing."""
         if probe.held is None or probe.spoilt:
             return
         shape = len(self._rates), len(self._bends), len(self._bursts)
@@ -134,7 +134,7 @@ class Edge:
         return known
 
     def _of_all(self, spread: float, without: int | None) -> Floats:
-        """Return how likely each edge is, by bend and burst, if boots spread so; one boot may be left out."""
+        """Return how likely each edge is, by bend and burst, if boots spread so; a boot may be left out."""
         # What all spreads have in common does not matter, but what is divided by must be the same for all of them.
         common = self._together(SPREADS[len(SPREADS) // 2][0], without).max()
         likely: Floats = np.exp(self._together(spread, without) - common)
@@ -145,10 +145,10 @@ class Edge:
         found = np.zeros((len(self._rates), len(self._bends) * len(self._bursts)))
         for boot in self._boots:
             if boot != without:
-                found += self._of_one(boot, spread)
+                found += self._of_boot(boot, spread)
         return found
 
-    def _of_one(self, boot: int, spread: float) -> Floats:
+    def _of_boot(self, boot: int, spread: float) -> Floats:
         """Return what the loads of a boot say of the edge of boots in general; kept until there is another load."""
         if (boot, spread) not in self._kept:
             known = self._boots[boot]

@@ -65,8 +65,8 @@ def _first(measured: Measurement, meant: Callable[[FlagKind], bool]) -> Flag | N
 
 # --- Ending a trial early: the backlog rises, and not by chance.
 #
-# Backlog is what fell due and is not answered. A server that keeps up has one that goes up and down; one that is asked
-# for more than it can do has one that rises by the difference, every second, long before anything times out. So the
+# Backlog is what fell due and is not answered. The backlog of a server that keeps up goes up and down; if more is due
+# than the server can do, the backlog rises by the difference, every second, long before anything times out. So the
 # slope of the last half of what was seen is fitted by least squares, and a rate is too high where even the lower end of
 # the slope's interval is a good part of the rate (the idea of GuideLLM's over-saturation detector, which watches
 # concurrency and the time to the first token). Neighbouring values of a queue are like each other, which makes a fit
@@ -77,7 +77,7 @@ def _first(measured: Measurement, meant: Callable[[FlagKind], bool]) -> Flag | N
 LOST = 0.05
 """Too high: the server falls behind by at least this part of the rate."""
 LEAST_SECONDS = 1.0
-"""Seen before anything is said."""
+"""Seen before anything is decided."""
 LEAST_VALUES = 6
 SURE = 3.0
 """Standard errors below the slope: a rate is looked at again and again, so that one in a thousand must do."""
@@ -86,7 +86,7 @@ STANDING = 0.25
 
 
 LEVEL = 0.01
-"""Of the rate: a backlog whose slope is shown to be less is level, one whose slope is shown to be more rises."""
+"""Of the rate: a backlog whose slope is shown to be less is level; a backlog whose slope is shown to be more rises."""
 LEVEL_S = 8.0
 """Loads from this length on must show that their backlog is level; shorter ones only that it does not clearly rise."""
 ONE_SIDED = 1.645
@@ -125,7 +125,7 @@ def slope(values: Sequence[tuple[float, float]]) -> Slope | None:
         return None
     per_s = sum((at - mean_t) * (backlog - mean_b) for at, backlog in values) / spread
     rest = [backlog - mean_b - per_s * (at - mean_t) for at, backlog in values]
-    squares = sum(one * one for one in rest)
+    squares = sum(residual * residual for residual in rest)
     alike = sum(a * b for a, b in pairwise(rest)) / squares if squares else 0.0
     alike = min(max(alike, 0.0), 0.9)
     effective = max(count * (1 - alike) / (1 + alike), 3.0)
@@ -146,14 +146,13 @@ def rises(values: Sequence[tuple[float, float]], rate: float) -> Slope | None:
 
 # --- Failed requests where no condition limits them.
 #
-# What is answered wrongly when one asks after the other is no matter of how much is asked: items of a log that are
-# gone, one answer in twenty that is an error of the app's own. Then no rate holds, and looking for one would be in
-# vain.
+# What is answered wrongly when requests come one after the other does not depend on the rate: items of a log that are
+# gone, or one answer in twenty that is an error of the app's own. Then no rate holds, and a search would be in vain.
 
 FAILING = 0.01
 """Without a condition on errors a rate does not hold if more requests fail."""
 SEVERAL = 3
-"""So many wrong answers at least, before they are said to be no accident."""
+"""So many wrong answers at least, before they count as no accident."""
 ALONE_S = 0.7
 """How long one connection sends requests, to show what a request takes when nobody is before it."""
 ENOUGH, ENOUGH_S = 150, 8.0
@@ -186,7 +185,7 @@ NOBODY_ASKED = OneByOne()
 def share_failed(outcomes: Mapping[str, int], conditions: Iterable[Condition]) -> float:
     """Return which share of requests failed in a way that no condition names.
 
-    A condition on `errors` names every way, one on `bad_status` only that.
+    A condition on `errors` names every way, a condition on `bad_status` only that.
     """
     named = {comparison.metric.statistic for condition in conditions for comparison in comparisons(condition)}
     if "errors" in named:
@@ -197,7 +196,7 @@ def share_failed(outcomes: Mapping[str, int], conditions: Iterable[Condition]) -
 
 
 def enough_s(alone_ms: float, least_s: float) -> float:
-    """Return how long to ask one after the other, seconds, until it shows what is wrong at any rate."""
+    """Return for how many seconds to send requests one after the other to show what is wrong at any rate."""
     return min(max(ENOUGH * alone_ms / 1000, least_s), ENOUGH_S)
 
 
@@ -209,17 +208,15 @@ def in_doubt(alone: OneByOne, conditions: Iterable[Condition]) -> bool:
 def wrong_anyway(alone: OneByOne, conditions: Iterable[Condition], say: str = "errors < {limit}") -> str:
     """Return which share of answers is wrong at any rate, and what to do; empty: too few, or it is unknown.
 
-    `say` is how a condition is said there that allows so many.
+    `say` is how the caller's user writes a condition that allows so many.
     """
-    asked = sum(alone.answered.values())
+    requests = sum(alone.answered.values())
     share = share_failed(alone.answered, conditions)
-    if share * asked < SEVERAL - 0.5 or _at_least(share, asked) <= FAILING:
+    if share * requests < SEVERAL - 0.5 or _at_least(share, requests) <= FAILING:
         return ""
-    limit = next((one for one in _ROUND if one >= _ROOM * share), 1.0)
-    said = say.format(limit=f"{limit * 100:g}%")
-    return (
-        f"{quantity.percent(share)} of the answers are wrong at any rate: say {said} or correct the requests"
-    )
+    limit = next((value for value in _ROUND if value >= _ROOM * share), 1.0)
+    condition = say.format(limit=f"{limit * 100:g}%")
+    return f"{quantity.percent(share)} of the answers are wrong at any rate: say {condition} or correct the requests"
 
 
 def _at_least(share: float, of: int) -> float:
@@ -245,8 +242,8 @@ LONGEST_S = 60.0
 SPARE = 1.3
 """So many times the requests a percentile needs are sent."""
 FELL_BEHIND = 0.95
-"""Where nothing was seen of its backlog, an open loop of which less than this part of its rate came to an end was asked
-for too much, with or without conditions."""
+"""Where nothing was seen of its backlog, an open loop of which less than this part of its rate came to an end was
+too much, with or without conditions."""
 LEAST = 8
 """Requests expected in the least: independent users come with that many in all but 1 of 3,000 loads, e^-8."""
 NEAR = 10
@@ -335,20 +332,20 @@ def fell_behind(rate: float, ended_rps: float, scatter: float = 0.0) -> bool:
 
 
 def strains(tried: Tried, demands: Demands) -> tuple[Strain, ...]:
-    """Return how much of what each condition allows was used up; nothing where one of them is no share of requests."""
-    asked = float(sum(tried.outcomes.values()))
+    """Return how much of what each condition allows was used up; nothing where a condition is no share of requests."""
+    requests = float(sum(tried.outcomes.values()))
     found: list[Strain] = []
     for wanted, conditions in ((True, demands.must), (False, demands.must_not)):
         for condition in conditions:
-            for one in _parts(condition, every=wanted):
-                strain = _strain(one, tried, asked, wanted) if asked else None
+            for part in _parts(condition, every=wanted):
+                strain = _strain(part, tried, requests, wanted) if requests else None
                 if strain is None:
                     return ()
                 found.append(strain)
     if not found:
         return ()
-    failed = share_failed(tried.outcomes, demands.every) * asked
-    return (*found, Strain("failed requests", failed, FAILING * asked))
+    failed = share_failed(tried.outcomes, demands.every) * requests
+    return (*found, Strain("failed requests", failed, FAILING * requests))
 
 
 def _parts(condition: Condition, *, every: bool) -> Iterator[Condition]:
@@ -360,18 +357,18 @@ def _parts(condition: Condition, *, every: bool) -> Iterator[Condition]:
         yield condition
 
 
-def _strain(condition: Condition, tried: Tried, asked: float, wanted: bool) -> Strain | None:
+def _strain(condition: Condition, tried: Tried, requests: float, wanted: bool) -> Strain | None:
     below = {Relation.BELOW, Relation.AT_MOST} if wanted else {Relation.ABOVE, Relation.AT_LEAST}
     if not isinstance(condition, Comparison) or condition.relation not in below:
         return None
     metric = condition.metric
     if metric.percentile is not None:
         late = tried.beyond(metric, condition.limit)
-        allowed = (1 - metric.percentile / 100) * asked
+        allowed = (1 - metric.percentile / 100) * requests
         return None if late is None else Strain(condition.text, late, allowed, condition.limit)
     if metric.unit is Unit.SHARE and not condition.counted and metric.name != "cpu" and condition.limit > 0:
         share = tried.figures(metric, False).value
-        return None if share is None else Strain(condition.text, share * asked, condition.limit * asked)
+        return None if share is None else Strain(condition.text, share * requests, condition.limit * requests)
     return None
 
 
@@ -455,8 +452,8 @@ def bounding(measured: Measurement, slots: int | None, workers: int) -> Bottom:
     had = min(cpus, workers)
     if used >= FULL * had:
         whose = "its CPU is" if had == 1 else f"its {had} CPUs are"
-        one = " (one process computes on one CPU at a time)" if had < cpus else ""
-        return Bottom(Bound.CPU, f"{whose} in use to {quantity.percent(min(used / had, 1.0))}{one}")
+        note = " (one process computes on one CPU at a time)" if had < cpus else ""
+        return Bottom(Bound.CPU, f"{whose} in use to {quantity.percent(min(used / had, 1.0))}{note}")
     mean_ms = measured.load.sent.mean
     if slots is not None and mean_ms is not None:
         # On the way a request holds no slot.

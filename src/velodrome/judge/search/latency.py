@@ -30,7 +30,7 @@ SPARE = 1.3
 def shown_metric(conditions: Iterable[Condition]) -> LoadMetric:
     """Return the first percentile of a response or service time that conditions name, else the p99 from due."""
     named = (comparison.metric for condition in conditions for comparison in comparisons(condition))
-    found = (one for one in named if one.percentile is not None and one.span in {"due", "sent"})
+    found = (metric for metric in named if metric.percentile is not None and metric.span in {"due", "sent"})
     return next(found, load_metric("p99"))
 
 
@@ -44,7 +44,7 @@ def in_turn(boot: int) -> tuple[float, ...]:
     """Return the shares in the order in which a boot, counted from 0, is loaded with them.
 
     Each boot begins with another, so that what one load leaves behind (a heap that has grown, caches that are warm)
-    does not always help or harm the same one.
+    does not always help or harm the same rate.
     """
     first = boot % len(SHARES)
     return SHARES[first:] + SHARES[:first]
@@ -56,7 +56,7 @@ def latency_at(share: float, rate: float, metric: LoadMetric, found: Sequence[Re
     percentile = metric.percentile or 99.0
     texts = [result.load.hdr_sent if metric.span == "sent" else result.load.hdr_due for result in counted]
     merged = merge(decode(text) for text in texts if text)
-    ms = merged.told_ms(percentile)
+    ms = merged.supported_ms(percentile)
     interval = merged.interval_ms(percentile)
     low, high = interval if interval is not None and interval[1] is not None else (None, None)
     why = "" if counted else next(_reasons(found), "nothing was measured")

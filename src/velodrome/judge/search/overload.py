@@ -31,7 +31,7 @@ BEFORE, DURING, AFTER = 1, 2, 5
 LEAST_S = 2.0
 """Of that length: fewer seconds before it would not show what is normal."""
 SLOWER, LEAST_MS = 2.0, 1.0
-"""A normal second has at most so many times the p99 of the slowest one before, or so many milliseconds more."""
+"""A normal second has at most so many times the p99 of the slowest second before, or so many milliseconds more."""
 IN_A_ROW = 3
 """Normal seconds, until it is believed."""
 SPOIL = (OF_THE_LAB - {FlagKind.CAPPED_BY_CONNECTIONS}) | {kind for kind in FlagKind if kind.of_the_moment}
@@ -79,14 +79,16 @@ def after_overload(times: float, pace: Schedule, found: Result) -> Overload:
 
     if isinstance(found, Failed):
         return came_to(why=found.reason)
-    flag = next((one for one in found.flags if one.severity is Severity.INVALID and one.kind in SPOIL), None)
+    flag = next(
+        (flag for flag in found.flags if flag.severity is Severity.INVALID and flag.kind in SPOIL), None
+    )
     if flag is not None:
         return came_to(why=flag.sentence)
     if len(found.load.steps) < len(pace.steps):
         return came_to(why="the load ended before the overload was over")
     step = found.load.steps[1]
     failed = 1 - step.ok / step.requests if step.requests else None
-    died = next((one for one in found.flags if one.kind is FlagKind.SERVER_DIED), None)
+    died = next((death for death in found.flags if death.kind is FlagKind.SERVER_DIED), None)
     if died is not None:
         return came_to(step.throughput_rps, failed, why=died.sentence)
     ends_s = before.duration_s + during.duration_s

@@ -108,7 +108,7 @@ FAR = 2.5
 LEAST_TRIALS = 2
 """A rate that ends the search by itself, the lowest or the highest, is tried so often."""
 PROOFS = 4
-"""So many rates are tried to be proven at most, each lower than the one before."""
+"""So many rates are tried to be proven at most, each lower than the last."""
 LOWER = 0.93
 """After a proof that failed, the next rate is no more than this part of it."""
 
@@ -141,10 +141,11 @@ class Measuring:
     reboot: Callable[[], None] | None = None
     """Boot the server again before the next load; None: it is somebody else's."""
     prove: Callable[[float], Probe | None] | None = None
-    """A long load at the rate that is to be claimed; it returns None where there is no more time for one. None: nothing
-    is claimed."""
+    """A long load at the rate that is to be claimed; it returns None where there is no more time for that. None:
+    nothing is claimed."""
     stopped: Callable[[], str] = lambda: ""
-    """Says why no further load can be made, as a clause («its budget was spent»); empty: one can. Asked before each."""
+    """Says why no further load can be made, as a clause («its budget was spent»); empty: a load can be made. Called
+    before each."""
 
 
 @dataclass
@@ -201,8 +202,8 @@ class _Search:
                 continue
             if probe.spoilt:
                 self.ceiling = min(self.ceiling or rate, rate)
-            held = [one.rate for one in self._conclusive() if one.held]
-            broken = [one.rate for one in self._conclusive() if not one.held]
+            held = [earlier.rate for earlier in self._conclusive() if earlier.held]
+            broken = [earlier.rate for earlier in self._conclusive() if not earlier.held]
             if held and broken and max(held) < max(broken):
                 return None
             following = self._following(held, broken)
@@ -254,8 +255,8 @@ class _Search:
         while True:
             for _ in range(self.limits.loads):
                 if why := self.measuring.stopped():
-                    said = f"{why} after {len(self.probes)} loads on {_boots(boots)}"
-                    return self._ended(Ending.SPENT, said, self._interval())
+                    reason = f"{why} after {len(self.probes)} loads on {_boots(boots)}"
+                    return self._ended(Ending.SPENT, reason, self._interval())
                 if (ended := self._near()) is not None:
                     return ended
             found = self._interval()
@@ -294,7 +295,7 @@ class _Search:
         return None
 
     def _interval(self) -> Interval:
-        """Return what is known of boots in general; of a server that cannot be booted again, of the one there is."""
+        """Return what is known of boots in general; of a server that cannot be booted again, of its only boot."""
         assert self.edge is not None
         return self.edge.interval() if self.measuring.reboot is not None else self.edge.of_boot(self._boot())
 
@@ -305,8 +306,8 @@ class _Search:
     def _known(self) -> Edge:
         """Return what all loads say so far; those far from the edge only that it lies between them."""
         conclusive = self._conclusive()
-        highest = max(one.rate for one in conclusive if one.held)
-        lowest = min(one.rate for one in conclusive if not one.held)
+        highest = max(probe.rate for probe in conclusive if probe.held)
+        lowest = min(probe.rate for probe in conclusive if not probe.held)
         # An answer may have been wrong: then the two overlap.
         low, high = sorted((highest, lowest))
         known = Edge(
@@ -320,7 +321,7 @@ class _Search:
     def _proven(self, claim: float, prove: Callable[[float], Probe | None]) -> Claim | None:
         """Load at the rate that is to be claimed, each time on a fresh boot, and lower it where that does not hold.
 
-        None: there was no time for a single one.
+        None: there was no time for a single proof.
         """
         proofs: list[Probe] = []
         rate = claim

@@ -1,6 +1,6 @@
 """What arithmetic allows a candidate, what would change a recommendation, and whether a server's memory rises.
 
-Little's law bounds a server with slots: slots ÷ the time a request holds one. CPU bounds every server: the CPUs its
+Little's law bounds a server with slots: slots ÷ the time a request holds a slot. CPU bounds every server: the CPUs its
 processes can use at once ÷ what a request costs. Both are upper bounds; queues, locks and neighbours only take from
 them (J. D. C. Little, Operations Research 9, 1961; P. J. Denning and J. P. Buzen, «The Operational Analysis of Queueing
 Network Models», Computing Surveys 10, 1978, the asymptotic bounds).
@@ -68,7 +68,8 @@ def looked(candidate: Candidate, alone: Observation, loaded: Observation, cpus: 
 
 
 def enough(candidates: Sequence[Candidate], look: Looked) -> Candidate | None:
-    """Return the candidate of fewest slots that hold what the looked at one had in work; None: that one itself."""
+    """Return the candidate of fewest slots that hold what the looked-at candidate had in work; None: that candidate
+    itself."""
     needs = look.rps * look.alone_ms / 1000
     if look.slots is None:
         return None
@@ -83,7 +84,7 @@ def enough(candidates: Sequence[Candidate], look: Looked) -> Candidate | None:
 
 
 def seen_with_few(look: Looked, candidate: Candidate, loaded: Observation) -> Looked:
-    """Return a look with what a load of fewer slots said."""
+    """Return a look with the results of a load of fewer slots."""
     if candidate.slots_each is None or not loaded.cpu_us or loaded.spoilt or loaded.failed:
         return look
     return replace(look, few=FewSlots(candidate.slots_each, loaded.cpu_us))
@@ -101,11 +102,11 @@ def forecast(candidate: Candidate, look: Looked, cpus: int) -> Forecast:
         held = quantity.milliseconds(stay_s * 1000)
         bounds.append((candidate.slots / stay_s, f"{quantity.grouped(candidate.slots)} slots ÷ {held} ms"))
     if look.at_once is not None:
-        each = quantity.number(look.at_once)
+        amount = quantity.number(look.at_once)
         bounds.append(
             (
                 candidate.processes * look.at_once / stay_s,
-                f"{candidate.processes} × {each} at once ÷ {quantity.milliseconds(stay_s * 1000)} ms",
+                f"{candidate.processes} × {amount} at once ÷ {quantity.milliseconds(stay_s * 1000)} ms",
             )
         )
     rps, arithmetic = min(bounds)
@@ -115,17 +116,22 @@ def forecast(candidate: Candidate, look: Looked, cpus: int) -> Forecast:
 
 
 def _memory(look: Looked, processes: int) -> float | None:
-    """Return the least memory that so many processes take, by the one that was looked at."""
+    """Return the least memory that so many processes take, by the candidate that was looked at."""
     if look.memory_bytes is None:
         return None
-    each = look.memory_bytes / look.processes
-    return each * (1 + SHARED * (processes - 1)) if processes >= look.processes else each * processes
+    per_process = look.memory_bytes / look.processes
+    return (
+        per_process * (1 + SHARED * (processes - 1))
+        if processes >= look.processes
+        else per_process * processes
+    )
 
 
 # What would change a recommendation: a slower third party, or a higher rate; from the model of the race.
 #
-# Each candidate is taken to reach the same part of what arithmetic allows it as it did when it was measured; one that
-# was not, the part that others of its stack reached. Then the wait of a request is made longer, and the rate higher.
+# Each candidate is taken to reach the same part of what arithmetic allows it as it did when it was measured; a
+# candidate that was not, the part that others of its stack reached. Then the wait of a request is made longer, and the
+# rate higher.
 
 WAITS, LEAST_WAIT_MS = 0.2, 1.0
 """Of its time a request must wait so much, and this at least, before a third party's latency is worth a sentence."""
@@ -149,7 +155,7 @@ def _of_wait(tuned: Tuned, best: Entry, cpus: int) -> Iterator[Reason]:
     now = _able(tuned, best, cpus, 1.0)
     for factor in LONGER:
         mine = _able(tuned, best, cpus, factor)
-        able = {one.candidate.label: _able(tuned, one, cpus, factor) for one in _others(tuned, best)}
+        able = {entry.candidate.label: _able(tuned, entry, cpus, factor) for entry in _others(tuned, best)}
         other = max(able, key=able.__getitem__, default="")
         if other and able[other] > CLEARLY * mine:
             wait = look.wait_ms * factor
@@ -183,8 +189,8 @@ def _of_rate(tuned: Tuned, best: Entry, cpus: int, rate: float) -> Iterator[Reas
     if best.forecast is None:
         return
     most = best.forecast.rps
-    more = [one for one in _others(tuned, best) if one.forecast and one.forecast.rps > CLEARLY * most]
-    other = min(more, key=lambda one: one.value.mid if one.value else float("inf"), default=None)
+    more = [entry for entry in _others(tuned, best) if entry.forecast and entry.forecast.rps > CLEARLY * most]
+    other = min(more, key=lambda entry: entry.value.mid if entry.value else float("inf"), default=None)
     instead = other.candidate.label if other else ""
     then = f"; then {instead}" if instead else "; then it takes more CPUs"
     yield Reason(
@@ -221,9 +227,11 @@ def _part(tuned: Tuned, entry: Entry) -> float:
         return entry.value.mid / entry.forecast.rps
     stack = entry.candidate.contestant.stack
     known = [
-        one.value.mid / one.forecast.rps
-        for one in tuned.entries
-        if one.value is not None and one.forecast is not None and one.candidate.contestant.stack == stack
+        other.value.mid / other.forecast.rps
+        for other in tuned.entries
+        if other.value is not None
+        and other.forecast is not None
+        and other.candidate.contestant.stack == stack
     ]
     return statistics.median(known) if known else 0.8
 
@@ -237,7 +245,7 @@ def _ms(value: float) -> str:
 # A server that was just started grows for a while: threads are made, caches and arenas fill. So the second half of a
 # load is looked at, and memory leaks where the slope of a straight line through it is clear of its own error (as in
 # `judge/search/holding.py`) and worth telling: one that would not double in a day of this is none. A cache that fills
-# looks the same for a while, but slows down: only what is seen for long, and as steep in the end, is said to go on.
+# looks the same for a while, but slows down: only what is seen for long, and as steep in the end, counts as going on.
 
 SURE = 5.0
 """Standard errors below the slope: of seven values, so few as eight seconds have, one in a thousand is that far off."""
@@ -273,14 +281,14 @@ def leak(measured: Measurement) -> Leak | None:
     if found is None or rate <= 0:
         return None
     surely = found.per_s - SURE * found.error
-    each = found.per_s / rate
+    per_request = found.per_s / rate
     doubles_s = late[-1].rss_bytes / found.per_s if found.per_s > 0 else DAY_S
-    if surely <= 0 or each < LEAST_BYTES or doubles_s > DAY_S:
+    if surely <= 0 or per_request < LEAST_BYTES or doubles_s > DAY_S:
         return None
     seen_s = late[-1].at_s - late[0].at_s
     halves = [
-        slope([(one.at_s, float(one.rss_bytes)) for one in half])
+        slope([(sample.at_s, float(sample.rss_bytes)) for sample in half])
         for half in (late[: len(late) // 2], late[len(late) // 2 :])
     ]
     first, second = (half.per_s if half is not None else 0.0 for half in halves)
-    return Leak(each, rate, seen_s, goes_on=seen_s >= LONG_S and second >= AS_STEEP * first > 0)
+    return Leak(per_request, rate, seen_s, goes_on=seen_s >= LONG_S and second >= AS_STEEP * first > 0)

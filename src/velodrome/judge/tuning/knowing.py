@@ -27,7 +27,7 @@ Floats = NDArray[np.float64]
 LEAST_BOOTS = 3
 """Starts of a server within an interval that is reported."""
 RACING, REPORTED = 0.8, 0.95
-"""How sure an interval is by which a race goes on, and one that is reported."""
+"""How sure an interval is by which a race goes on, and an interval that is reported."""
 
 
 class Known(Protocol):
@@ -42,7 +42,7 @@ class Known(Protocol):
 
     @property
     def boots(self) -> int:
-        """Starts of its server that said something."""
+        """Starts of its server that gave figures."""
 
     def learn(self, observed: Observation) -> None:
         """Take a load in."""
@@ -58,7 +58,7 @@ class Known(Protocol):
 EXPECTED = 0.9
 """Of what arithmetic allows: queues take the rest."""
 DOWN, UP = 60.0, 1.6
-"""Between a forecast divided by the one and times the other the highest rate is looked for."""
+"""Between a forecast divided by the first and times the second the highest rate is looked for."""
 STEP = 1.15
 """The next rate is no further from the estimate: a forecast is seldom so wrong that more would pay."""
 NO_MORE = 1.06
@@ -170,7 +170,7 @@ class Rates:
 
     @property
     def boots(self) -> int:
-        """Starts of its server that said something."""
+        """Starts of its server that gave figures."""
         return len({boot for _, _, boot in self._answers})
 
     @property
@@ -185,7 +185,8 @@ class Rates:
         self._learn(_learnt(observed), observed.held, observed.boot)
 
     def next(self, boot: int) -> float:
-        """Return the rate whose answer tells most of a start; of one that is yet to come, give a number of none."""
+        """Return the rate whose answer tells most of a start; for a start that is yet to come, give a number that no
+        start has."""
         mid = self.interval().mid
         return min(max(self._edge.next(boot), mid / STEP), mid * STEP)
 
@@ -246,7 +247,7 @@ class Confirmed:
 
     @property
     def boots(self) -> int:
-        """Starts of its server that said enough."""
+        """Starts of its server that gave enough figures."""
         return sum(count >= ENOUGH for count in self._answers)
 
     def learn(self, observed: Observation) -> None:
@@ -269,10 +270,11 @@ class Confirmed:
         self._boot = observed.boot
 
     def next(self, boot: int) -> float:
-        """Return the rate whose answer tells most of a start; of one that is yet to come, give a number of none."""
+        """Return the rate whose answer tells most of a start; for a start that is yet to come, give a number that no
+        start has."""
         goes_on = self._boot is not None and (boot == self._boot or self._answers[-1] < ENOUGH)
         before = self._likely[:-1] if goes_on else self._likely
-        others = [self._of(one) for one in before]
+        others = [self._of(start) for start in before]
         middle = math.fsum(others) / len(others) if others else math.log(self._expected)
         known = self._peak(middle, CLOSE)
         if goes_on:
@@ -287,7 +289,7 @@ class Confirmed:
         if count < 2:
             raise ValueError("one start does not show how far starts differ")
         mean = math.fsum(found) / count
-        between = math.fsum((one - mean) ** 2 for one in found) / (count - 1)
+        between = math.fsum((threshold - mean) ** 2 for threshold in found) / (count - 1)
         half = student_t(count - 1, share) * math.sqrt(max(between, FINE**2) / count)
         return of_logs(mean, half)
 
@@ -344,13 +346,13 @@ class Spread:
 
     @property
     def variance(self) -> float:
-        """Of one start."""
+        """Of a start."""
         squares = SPREAD_WORTH * self._usual**2 + sum(squares for squares, _ in self._squares.values())
         return squares / self.freedom
 
 
 class Costs:
-    """What a request costs at one rate; its interval is of one over the cost, so that more is better."""
+    """What a request costs at one rate; its interval is of the reciprocal of the cost, so that more is better."""
 
     def __init__(self, forecast: float, spread: Spread) -> None:
         self._forecast, self._spread = forecast, spread
@@ -358,18 +360,18 @@ class Costs:
         self._held: list[tuple[bool, int]] = []
 
     def interval(self, share: float = RACING) -> Interval:
-        """Where one over the cost is, with this probability."""
+        """Where the reciprocal of the cost lies, with this probability."""
         cost = self.cost(share)
         return Interval(1 / cost.high, 1 / cost.mid, 1 / cost.low)
 
     def cost(self, share: float = RACING) -> Interval:
         """Where the cost is, with this probability."""
-        means = [math.fsum(one) / len(one) for one in self._logs.values()]
+        means = [math.fsum(log) / len(log) for log in self._logs.values()]
         count = len(means)
         if not count:
             return Interval(self._forecast / UNMEASURED, self._forecast, self._forecast * UNMEASURED)
         mean = math.fsum(means) / count
-        own = math.fsum((one - mean) ** 2 for one in means)
+        own = math.fsum((value - mean) ** 2 for value in means)
         if share >= REPORTED and count >= LEAST_BOOTS:
             freedom, variance = count - 1.0, own / (count - 1)
         else:
@@ -386,7 +388,7 @@ class Costs:
 
     @property
     def boots(self) -> int:
-        """Starts of its server that said something."""
+        """Starts of its server that gave figures."""
         return len(self._logs)
 
     @property
@@ -402,6 +404,6 @@ class Costs:
     def pay(self, cost: float, boot: int) -> None:
         """Take in what it cost while it held."""
         self._logs.setdefault(boot, []).append(math.log(max(cost, 1e-12)))
-        means = [math.fsum(one) / len(one) for one in self._logs.values()]
+        means = [math.fsum(log) / len(log) for log in self._logs.values()]
         mean = math.fsum(means) / len(means)
-        self._spread.note(id(self), math.fsum((one - mean) ** 2 for one in means), len(means) - 1)
+        self._spread.note(id(self), math.fsum((value - mean) ** 2 for value in means), len(means) - 1)

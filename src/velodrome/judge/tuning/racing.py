@@ -3,13 +3,13 @@
     tuned = tune(measure, grid, Wanted(Goal.CAPACITY, cpus=2))
 
 Each stack is looked at shortly, which gives the app's own CPU and wait a request; arithmetic then says what each
-candidate can do at most. In the first lap each that may still win is asked once or twice, the most promising first, at
-a rate a little above what the leader does: most of them break there and are out. In the following laps the strongest
+candidate can do at most. In the first lap each that may still win is measured once or twice, the most promising first,
+at a rate a little above what the leader does: most of them break there and are out. In the following laps the strongest
 of those left and the leader are measured in turn, each visit on a server that is started for it and warmed up, longer
-each time, until nobody's interval reaches clearly above the leader. The leader is who does most by the lower end of
-its interval, so that nobody leads because of a few lucky loads. That is successive halving (K. Jamieson and A.
-Talwalkar, «Non-stochastic Best Arm Identification and Hyperparameter Optimization», AISTATS 2016) with the stopping
-rule of LUCB (S. Kalyanakrishnan and others, «PAC Subset Selection in Stochastic Multi-armed Bandits», ICML 2012).
+each time, until nobody's interval reaches clearly above the leader. The leader is who does most by the lower end of its
+interval, so that nobody leads because of a few lucky loads. That is successive halving (K. Jamieson and A. Talwalkar,
+«Non-stochastic Best Arm Identification and Hyperparameter Optimization», AISTATS 2016) with the stopping rule of LUCB
+(S. Kalyanakrishnan and others, «PAC Subset Selection in Stochastic Multi-armed Bandits», ICML 2012).
 
 At the end the leader and the next are confirmed: measured in turn on starts of their own. Only these loads are in the
 intervals that are reported of the two, because those they were chosen by flatter (`knowing.py`).
@@ -71,7 +71,7 @@ class Arm:
     capped: str = ""
     """Why no more can be learnt of it: the generator was the limit, again and again."""
     plain: "Arm | None" = None
-    """The one that this differs from in what decides nothing while a server keeps up, such as a backlog."""
+    """The arm that this differs from in what decides nothing while a server keeps up, such as a backlog."""
     texts: Mapping[str, str] = field(default_factory=dict)
     """Its knobs that are no counts: the loop."""
     confirmed: Confirmed | Costs | None = None
@@ -140,7 +140,7 @@ class Arm:
 
     @property
     def ever_held(self) -> bool:
-        """Whether any rate has held, or it carries the one that is wanted."""
+        """Whether any rate has held, or it carries the rate that is wanted."""
         return bool(self.known.holds or (self.confirmed is not None and self.confirmed.holds))
 
     @property
@@ -156,7 +156,7 @@ class Arm:
         return self.known.interval(REPORTED)
 
     def _weigh(self, observed: Observation) -> None:
-        """Look at its memory: one that leaks has not always had so much."""
+        """Look at its memory: a server that leaks has not always had so much."""
         self.grew_bytes = observed.grew_bytes or self.grew_bytes
         if observed.memory_bytes is None:
             return
@@ -167,7 +167,7 @@ class Arm:
             self.put_out(Fate.TOO_BIG, f"it had {had}, and the limit is {limit}")
 
     def is_like(self, other: "Arm") -> bool:
-        """Whether arithmetic makes no difference between it and one that was measured and has slots to spare."""
+        """Whether arithmetic makes no difference between it and an arm that was measured and has slots to spare."""
         mine, theirs = self.candidate, other.candidate
         ample = theirs.slots is None or theirs.slots >= AMPLE * other.forecast.needs
         return (
@@ -198,7 +198,7 @@ class Arm:
         )
 
 
-def arm(candidate: Candidate, forecast: Forecast, look: Looked, wanted: Wanted, spread: Spread) -> Arm:
+def new_arm(candidate: Candidate, forecast: Forecast, look: Looked, wanted: Wanted, spread: Spread) -> Arm:
     """Return a candidate that has not been measured yet."""
     known: Known
     match wanted.goal:
@@ -215,7 +215,7 @@ def arm(candidate: Candidate, forecast: Forecast, look: Looked, wanted: Wanted, 
 CHEAPER, NEARLY = 0.8, 0.98
 """A candidate with so much of the leader's memory that does so much of what the leader does is preferred."""
 VARIES = 1.5
-"""Between the ends of the best one's interval: wider, and nothing is settled."""
+"""Between the ends of the interval of the best: wider, and nothing is settled."""
 INDIFFERENT = 0.03
 """Better by less than this is not better: repeats on a small machine differ by it."""
 FIRST = 0.8
@@ -250,7 +250,7 @@ class Field:
         self.lost: list[Entry] = []
         """Candidates of stacks that could not be looked at."""
         self.looks: dict[str, Looked] = {}
-        self.trials = self.asked = self.raced = 0
+        self.trials = self.loads = self.raced = 0
         """Loads; of these, at a rate; and those before anybody was confirmed."""
         self._sights: dict[str, _Sight] = {}
         self._spread = Spread(USUAL.get(wanted.goal, 0.0))
@@ -264,23 +264,27 @@ class Field:
         if observed.ask.connections:
             self._see(candidate, observed)
             return
-        self.asked += 1
-        one = self.arm_of(candidate)
-        one.take(observed, self.wanted.goal)
+        self.loads += 1
+        arm = self.arm_of(candidate)
+        arm.take(observed, self.wanted.goal)
         if observed.everywhere:
             stack = candidate.contestant.stack
-            for other in (each for each in self.arms if each.candidate.contestant.stack == stack):
+            for other in (sibling for sibling in self.arms if sibling.candidate.contestant.stack == stack):
                 other.put_out(Fate.CANNOT, observed.why)
             return
-        low = observed.ask.rate < FIRST * one.forecast.rps and isinstance(one.known, Rates)
-        if self.leader is None and low and one.known.holds is False and one.out is None:
-            one.put_out(Fate.CANNOT, f"even at {quantity.rate(observed.ask.rate)} {one.broke}")
+        low = observed.ask.rate < FIRST * arm.forecast.rps and isinstance(arm.known, Rates)
+        if self.leader is None and low and arm.known.holds is False and arm.out is None:
+            arm.put_out(Fate.CANNOT, f"even at {quantity.rate(observed.ask.rate)} {arm.broke}")
 
     @property
     def unseen(self) -> list[str]:
         """Stacks that are not looked at yet, in the order of the grid."""
-        seen = {*self.looks, *(one.candidate.contestant.stack for one in self.lost)}
-        return [one for one in dict.fromkeys(each.contestant.stack for each in self.grid) if one not in seen]
+        seen = {*self.looks, *(entry.candidate.contestant.stack for entry in self.lost)}
+        return [
+            stack
+            for stack in dict.fromkeys(candidate.contestant.stack for candidate in self.grid)
+            if stack not in seen
+        ]
 
     def next_look(self, stack: str) -> tuple[Candidate, Ask] | None:
         """Return what a look at a stack takes next: the smallest alone, then by many, then by many with few slots.
@@ -289,11 +293,11 @@ class Field:
         """
         if stack not in self.unseen:
             return None
-        sight, one = self._sights.get(stack, _Sight()), self._smallest(stack)
+        sight, smallest = self._sights.get(stack, _Sight()), self._smallest(stack)
         if sight.alone is None:
-            return one, Ask(ALONE_S, connections=1, purpose=Purpose.ALONE)
+            return smallest, Ask(ALONE_S, connections=1, purpose=Purpose.ALONE)
         if sight.look is None:
-            return one, Ask(LOOK_S, connections=crowd(one, sight.alone), purpose=Purpose.CLOSED)
+            return smallest, Ask(LOOK_S, connections=crowd(smallest, sight.alone), purpose=Purpose.CLOSED)
         few = self._few(stack, sight.look)
         assert few is not None, "else it were seen"
         return few, Ask(LOOK_S, connections=crowd(few, sight.alone), purpose=Purpose.CLOSED)
@@ -323,7 +327,7 @@ class Field:
             self._enter_all(stack, sight.look)
 
     def _smallest(self, stack: str) -> Candidate:
-        return min(self._of(stack), key=lambda each: (each.processes, -(each.slots or 0)))
+        return min(self._of(stack), key=lambda candidate: (candidate.processes, -(candidate.slots or 0)))
 
     def _few(self, stack: str, look: Looked) -> Candidate | None:
         return enough(self._of(stack), look)
@@ -333,15 +337,15 @@ class Field:
 
     def _enter_all(self, stack: str, look: Looked) -> None:
         self.looks[stack] = look
-        for each in self._of(stack):
-            self.enter(each)
+        for candidate in self._of(stack):
+            self.enter(candidate)
 
     def enter(self, candidate: Candidate, plain: Arm | None = None) -> Arm:
         """Add a candidate of a stack that was looked at; `plain` is who it differs from in what decides nothing."""
         look = self.looks[candidate.contestant.stack]
         found = forecast(candidate, look, self.wanted.cpus)
         limit = self.wanted.memory_bytes
-        entered = arm(candidate, found, look, self.wanted, self._spread)
+        entered = new_arm(candidate, found, look, self.wanted, self._spread)
         entered.plain = plain
         self.arms.append(entered)
         if limit is not None and found.memory_bytes is not None and found.memory_bytes > limit:
@@ -352,18 +356,18 @@ class Field:
         return entered
 
     def arm_of(self, candidate: Candidate) -> Arm:
-        """Return what is known of a candidate; one that is not of the grid is a neighbour of the one it is most like.
+        """Return what is known of a candidate; a candidate outside the grid is a neighbour of the arm it is most like.
 
-        Raises KeyError for one whose stack was not looked at.
+        Raises KeyError for a candidate whose stack was not looked at.
         """
-        by_contestant = {one.candidate.contestant.label: one for one in self.arms}
+        by_contestant = {arm.candidate.contestant.label: arm for arm in self.arms}
         label = candidate.contestant.label
         if label in by_contestant:
             return by_contestant[label]
         knobs = candidate.contestant.knobs.items()
-        near = [one for one in self.arms if one.candidate.contestant.stack == candidate.contestant.stack]
-        near = [one for one in near if one.candidate.contestant.knobs.items() <= knobs]
-        plain = max(near, key=lambda one: len(one.candidate.contestant.knobs), default=None)
+        near = [arm for arm in self.arms if arm.candidate.contestant.stack == candidate.contestant.stack]
+        near = [arm for arm in near if arm.candidate.contestant.knobs.items() <= knobs]
+        plain = max(near, key=lambda arm: len(arm.candidate.contestant.knobs), default=None)
         if candidate not in self.grid:
             self.grid.append(candidate)
         return self.enter(candidate, plain)
@@ -377,16 +381,16 @@ class Field:
         return [Entry(candidate, fate, why, 0, None, None, None, None) for candidate in lost]
 
     def candidate_of(self, contestant: Contestant) -> Candidate:
-        """Return a candidate of the grid, or a neighbour of one. Raises KeyError for none of these."""
+        """Return a candidate of the grid, or a neighbour of such. Raises KeyError for none of these."""
         for candidate in self.grid:
             if candidate.contestant == contestant:
                 return candidate
         knobs = contestant.knobs.items()
-        near = [one for one in self.grid if one.contestant.stack == contestant.stack]
-        near = [one for one in near if one.contestant.knobs.items() <= knobs]
+        near = [candidate for candidate in self.grid if candidate.contestant.stack == contestant.stack]
+        near = [candidate for candidate in near if candidate.contestant.knobs.items() <= knobs]
         if not near:
             raise KeyError(contestant.label)
-        plain = max(near, key=lambda one: len(one.contestant.knobs))
+        plain = max(near, key=lambda candidate: len(candidate.contestant.knobs))
         return replace(plain, contestant=contestant)
 
     # --- who is ahead
@@ -394,8 +398,8 @@ class Field:
     @property
     def leader(self) -> Arm | None:
         """Who does most at least, by the lower end of the interval: nobody leads by a few lucky loads."""
-        running = [one for one in self.arms if one.running and one.known.holds]
-        best = max(running, key=lambda one: one.known.interval(REPORTED).low, default=None)
+        running = [arm for arm in self.arms if arm.running and arm.known.holds]
+        best = max(running, key=lambda arm: arm.known.interval(REPORTED).low, default=None)
         plain = best.plain if best is not None else None
         if best is None or plain is None or plain.out is not None:
             return best
@@ -410,21 +414,21 @@ class Field:
             return leader
         limit = CHEAPER * leader.memory_bytes
         nearly = [
-            one
-            for one in self.arms
-            if one.running
-            and one.plain is None
-            and one.known.holds
-            and one.mid >= NEARLY * leader.mid
-            and one.lower >= NEARLY * leader.lower
-            and one.memory_bytes is not None
-            and one.memory_bytes <= limit
+            arm
+            for arm in self.arms
+            if arm.running
+            and arm.plain is None
+            and arm.known.holds
+            and arm.mid >= NEARLY * leader.mid
+            and arm.lower >= NEARLY * leader.lower
+            and arm.memory_bytes is not None
+            and arm.memory_bytes <= limit
         ]
-        return min(nearly, key=lambda one: one.memory_bytes or 0, default=leader)
+        return min(nearly, key=lambda arm: arm.memory_bytes or 0, default=leader)
 
     @property
     def finalists(self) -> list[Arm]:
-        """Who is confirmed: the preferred one and the next."""
+        """Who is confirmed: the preferred candidate and the next."""
         first = self.preferred
         return [first, *behind(self.arms, first)[:1]] if first is not None else []
 
@@ -432,7 +436,7 @@ class Field:
     def best(self) -> Arm | None:
         """Who is recommended: the finalist that does most at least, by the loads that confirm it."""
         finalists = self.finalists
-        if len(finalists) < 2 or any(one.starts < LEAST_BOOTS for one in finalists):
+        if len(finalists) < 2 or any(finalist.starts < LEAST_BOOTS for finalist in finalists):
             return finalists[0] if finalists else None
         first, second = finalists
         return second if second.reported.low > first.reported.low * (1 + INDIFFERENT) else first
@@ -449,25 +453,25 @@ class Field:
         second = rest[0]
         if first.starts == second.starts:
             return first if first.starts % 2 == 0 else second
-        return min(first, second, key=lambda one: one.starts)
+        return min(first, second, key=lambda arm: arm.starts)
 
-    def contends(self, one: Arm) -> bool:
+    def contends(self, arm: Arm) -> bool:
         """Whether it may be clearly better than the leader."""
         leader = self.leader
-        if one.out is not None or one is leader or one.capped:
+        if arm.out is not None or arm is leader or arm.capped:
             return False
-        stack = one.candidate.contestant.stack
+        stack = arm.candidate.contestant.stack
         seen = any(other.trials for other in self.arms if other.candidate.contestant.stack == stack)
-        upper = one.upper if seen else one.upper * UNSEEN
+        upper = arm.upper if seen else arm.upper * UNSEEN
         return leader is None or upper > leader.mid * (1 + INDIFFERENT)
 
     def rivals(self) -> Iterator[Arm]:
-        """Yield who may be measured: who was, and whoever is like one that is as good as the leader."""
+        """Yield who may be measured: who was, and whoever is like an arm that is as good as the leader."""
         leader = self.leader
-        good = [one for one in self.arms if one.running and (leader is None or one.upper >= leader.lower)]
-        for one in self.arms:
-            if one.trials or any(one.is_like(other) for other in good):
-                yield one
+        good = [arm for arm in self.arms if arm.running and (leader is None or arm.upper >= leader.lower)]
+        for arm in self.arms:
+            if arm.trials or any(arm.is_like(other) for other in good):
+                yield arm
 
     # --- the end
 
@@ -478,10 +482,12 @@ class Field:
         others = self._entries(unseen, Fate.UNTRIED, UNSEEN_WHY)
         ended = self._ended(out_of_time or late)
         spent = ended if late or any(self.contends(rival) for rival in self.rivals()) else ""
-        untried = late or any(one.out is None for one in self.arms)
+        untried = late or any(arm.out is None for arm in self.arms)
         best = self.best
-        second = next((one for one in self.finalists if one is not best and one.ever_held), None)
-        entries = [*(self._entry(one, best, second) for one in self.arms), *self.lost, *others]
+        second = next(
+            (finalist for finalist in self.finalists if finalist is not best and finalist.ever_held), None
+        )
+        entries = [*(self._entry(arm, best, second) for arm in self.arms), *self.lost, *others]
         rank = list(Fate)
         entries.sort(key=lambda entry: (rank.index(entry.fate), -self._worth(entry)))
         if best is None:
@@ -506,35 +512,35 @@ class Field:
             return entry.forecast.rps / 1e12 if entry.forecast else 0.0
         return entry.value.low if self.wanted.goal is Goal.CAPACITY else 1 / entry.value.high
 
-    def _entry(self, one: Arm, best: Arm | None, second: Arm | None) -> Entry:
-        if one is best or one is second:
-            return one.entry(Fate.BEST if one is best else Fate.RUNNER_UP, "")
-        if one.out is not None:
-            return one.entry(one.out, one.why)
-        if one.trials:
-            lower = best is not None and one.known.interval().high < best.lower
-            return one.entry(Fate.BEHIND if lower else Fate.EVEN, one.broke)
-        if best is not None and one.upper <= best.mid:
-            return one.entry(Fate.BY_ARITHMETIC, one.forecast.arithmetic)
-        alike = next((other for other in self.arms if other.trials and one.is_like(other)), None)
-        why = f"by arithmetic no better than {alike.candidate.label}" if alike else one.forecast.arithmetic
-        return one.entry(Fate.ALIKE if alike else Fate.UNTRIED, why)
+    def _entry(self, arm: Arm, best: Arm | None, second: Arm | None) -> Entry:
+        if arm is best or arm is second:
+            return arm.entry(Fate.BEST if arm is best else Fate.RUNNER_UP, "")
+        if arm.out is not None:
+            return arm.entry(arm.out, arm.why)
+        if arm.trials:
+            lower = best is not None and arm.known.interval().high < best.lower
+            return arm.entry(Fate.BEHIND if lower else Fate.EVEN, arm.broke)
+        if best is not None and arm.upper <= best.mid:
+            return arm.entry(Fate.BY_ARITHMETIC, arm.forecast.arithmetic)
+        alike = next((other for other in self.arms if other.trials and arm.is_like(other)), None)
+        why = f"by arithmetic no better than {alike.candidate.label}" if alike else arm.forecast.arithmetic
+        return arm.entry(Fate.ALIKE if alike else Fate.UNTRIED, why)
 
     def _nobody(self) -> tuple[TuneEnding, str]:
         """Return why there is no best."""
-        tried = [one for one in self.arms if one.trials and one.broke]
+        tried = [arm for arm in self.arms if arm.trials and arm.broke]
         if tried:
-            closest = max(tried, key=lambda one: one.forecast.rps)
+            closest = max(tried, key=lambda arm: arm.forecast.rps)
             return TuneEnding.NEVER, f"{closest.candidate.label}: {closest.why or closest.broke}"
-        reasons = [*(one.why for one in self.arms if one.why), *(one.why for one in self.lost)]
-        fates = {*(one.out for one in self.arms), *(one.fate for one in self.lost)}
+        reasons = [*(arm.why for arm in self.arms if arm.why), *(entry.why for entry in self.lost)]
+        fates = {*(arm.out for arm in self.arms), *(entry.fate for entry in self.lost)}
         impossible = not fates.isdisjoint({Fate.BY_ARITHMETIC, Fate.TOO_BIG, Fate.CANNOT})
         ending = TuneEnding.NEVER if impossible else TuneEnding.CANNOT
         return ending, reasons[0] if reasons else "there was nothing to try"
 
 
 def _unsure(best: Arm) -> str:
-    """Return why the best one's own figure is not to be relied on; empty: it is."""
+    """Return why the best candidate's own figure is not to be relied on; empty: it is."""
     if best.capped:
         return best.capped
     if best.starts < LEAST_BOOTS:
@@ -554,15 +560,15 @@ def behind(arms: Sequence[Arm], best: Arm | None) -> list[Arm]:
 
     Others were tried at what the leader does, and may have broke there and held nothing yet.
     """
-    others = [one for one in arms if one.running and one is not best]
-    able = [one for one in others if one.known.holds or isinstance(one.known, Rates)]
+    others = [arm for arm in arms if arm.running and arm is not best]
+    able = [arm for arm in others if arm.known.holds or isinstance(arm.known, Rates)]
     stack = best.candidate.contestant.stack if best else ""
-    return sorted(able, key=lambda one: (one.candidate.contestant.stack == stack, -one.mid))
+    return sorted(able, key=lambda arm: (arm.candidate.contestant.stack == stack, -arm.mid))
 
 
 SETTLED = 1.08
 """The ends of the leader's interval are no further apart at the end of a race, if the budget allows."""
-LEAST_ASKED = 3
+LEAST_LOADS = 3
 """While no rate has held, so many loads at a rate are made however late it is: without them there is no answer."""
 MOST_VISITS = 3 * MORE_BOOTS
 """Starts that are made to confirm, also where some of them come to nothing."""
@@ -613,62 +619,63 @@ class _Race:
         return observed
 
     def _spent(self) -> bool:
-        late = not self.goes_on() and (self.field.leader is not None or self.field.asked >= LEAST_ASKED)
+        late = not self.goes_on() and (self.field.leader is not None or self.field.loads >= LEAST_LOADS)
         return late or self.field.raced >= self.wanted.most
 
-    def _promise(self, one: Arm) -> tuple[float, int, int]:
+    def _promise(self, arm: Arm) -> tuple[float, int, int]:
         """Sort the most promising first; of those alike the smallest, which costs least."""
-        slots = one.candidate.slots or 0
+        slots = arm.candidate.slots or 0
         if self.wanted.goal is Goal.CAPACITY:
-            return -float(f"{one.forecast.rps:.2g}"), one.candidate.processes, slots
-        return -float(f"{one.mid:.2g}"), one.candidate.processes, slots
+            return -float(f"{arm.forecast.rps:.2g}"), arm.candidate.processes, slots
+        return -float(f"{arm.mid:.2g}"), arm.candidate.processes, slots
 
-    def _ask(self, one: Arm, boot: int) -> Ask:
-        """Return the next load of a candidate; `boot` is its server that runs, 0: none, and one is started."""
+    def _ask(self, arm: Arm, boot: int) -> Ask:
+        """Return the next load of a candidate; `boot` is its server that runs, 0: none, and the load starts a
+        server."""
         steps = self.wanted.seconds
-        seconds, fresh = steps[min(one.trials // 2, len(steps) - 1)], not boot
-        if not isinstance(one.known, Rates):
+        seconds, fresh = steps[min(arm.trials // 2, len(steps) - 1)], not boot
+        if not isinstance(arm.known, Rates):
             return Ask(seconds, rate=self.wanted.rate, fresh=fresh)
         leader = self.field.leader
         if leader is None:
-            rate = one.forecast.rps * (LOW if one.known.holds is False else FIRST)
+            rate = arm.forecast.rps * (LOW if arm.known.holds is False else FIRST)
             return Ask(seconds, rate=rate, fresh=fresh)
         above = leader.mid * (1 + INDIFFERENT)
-        rate = one.known.next(boot) if one is leader or one.lower > above else above
+        rate = arm.known.next(boot) if arm is leader or arm.lower > above else above
         return Ask(seconds, rate=rate, fresh=fresh)
 
-    def _visit(self, one: Arm, loads: int) -> None:
+    def _visit(self, arm: Arm, loads: int) -> None:
         """Start a candidate's server and measure it so many times, unless it is out before."""
         boot = 0
         for _ in range(loads):
-            if one.out is not None or self._spent():
+            if arm.out is not None or self._spent():
                 return
-            boot = self._measured(one.candidate, self._ask(one, boot)).boot
-            if one is not self.field.leader and not self.field.contends(one):
+            boot = self._measured(arm.candidate, self._ask(arm, boot)).boot
+            if arm is not self.field.leader and not self.field.contends(arm):
                 return
 
     # --- laps
 
     def _first_lap(self) -> None:
-        measured = [one for one in self.field.arms if one.trials]
-        for one in sorted((each for each in self.field.arms if not each.trials), key=self._promise):
+        measured = [arm for arm in self.field.arms if arm.trials]
+        for each in sorted((arm for arm in self.field.arms if not arm.trials), key=self._promise):
             if self._spent():
                 return
-            if one.out is not None or not self.field.contends(one):
+            if each.out is not None or not self.field.contends(each):
                 continue
-            if any(one.is_like(other) for other in measured):
+            if any(each.is_like(other) for other in measured):
                 continue
-            self._visit(one, 3 if self.field.leader is None else 2)
-            if one.trials:
-                measured.append(one)
+            self._visit(each, 3 if self.field.leader is None else 2)
+            if each.trials:
+                measured.append(each)
 
     def _laps(self) -> None:
         """Measure the strongest that is left, and the leader, until nobody is."""
         while not self._spent():
-            left = [one for one in self.field.rivals() if self.field.contends(one)]
+            left = [rival for rival in self.field.rivals() if self.field.contends(rival)]
             if not left:
                 return
-            self._visit(max(left, key=lambda one: one.upper), 2)
+            self._visit(max(left, key=lambda arm: arm.upper), 2)
             leader = self.field.leader
             if leader is not None and not leader.capped and not _is_narrow(leader):
                 self._visit(leader, 2)
@@ -678,35 +685,35 @@ class _Race:
         leader = self.field.leader
         if leader is None or leader.plain is not None:
             return
-        for one in (self.field.arm_of(candidate) for candidate in self.refine(leader.candidate)):
+        for arm in (self.field.arm_of(candidate) for candidate in self.refine(leader.candidate)):
             if self._spent():
                 return
-            if not one.trials:
-                self._visit(one, 2)
+            if not arm.trials:
+                self._visit(arm, 2)
 
     # --- confirming
 
     def _confirm(self) -> None:
         """Measure the finalists in turn, on starts that are only for that."""
         for _ in range(MOST_VISITS):
-            one, seconds = self.field.next_to_confirm(), self.confirms()
-            if one is None or one.capped or not seconds:
+            arm, seconds = self.field.next_to_confirm(), self.confirms()
+            if arm is None or arm.capped or not seconds:
                 return
-            known, boot = one.confirmed, 0
-            costs = isinstance(one.known, Costs)
+            known, boot = arm.confirmed, 0
+            costs = isinstance(arm.known, Costs)
             for _ in range(CONFIRMING_COST if costs else CONFIRMING):
                 rate = self.wanted.rate
                 if not costs:
-                    rate = known.next(boot) if isinstance(known, Confirmed) else one.mid
+                    rate = known.next(boot) if isinstance(known, Confirmed) else arm.mid
                 ask = Ask(seconds, rate=rate, fresh=not boot, purpose=Purpose.CONFIRM)
-                boot = self._measured(one.candidate, ask).boot
-                known = one.confirmed
-                if one.out is not None or one.capped:
+                boot = self._measured(arm.candidate, ask).boot
+                known = arm.confirmed
+                if arm.out is not None or arm.capped:
                     break
 
 
-def _is_narrow(one: Arm) -> bool:
-    return one.known.interval().high <= SETTLED * one.known.interval().low
+def _is_narrow(arm: Arm) -> bool:
+    return arm.known.interval().high <= SETTLED * arm.known.interval().low
 
 
 def race(

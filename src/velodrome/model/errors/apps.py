@@ -182,17 +182,17 @@ class NoStackFitsError(UsageError):
     """Raised when no stack, or no named stack, can serve an app."""
 
     def __init__(
-        self, app: str, interfaces: Sequence[str], asked: Sequence[str], known: Sequence[str]
+        self, app: str, interfaces: Sequence[str], stacks: Sequence[str], known: Sequence[str]
     ) -> None:
         how = " or ".join(interfaces)
-        if asked:
+        if stacks:
             others = ", ".join(known)
-            said = (
-                f"{app} needs a server for {how}, which {', '.join(asked)} is not. Servers for it: {others}"
+            sentence = (
+                f"{app} needs a server for {how}, which {', '.join(stacks)} is not. Servers for it: {others}"
             )
         else:
-            said = f"no stack serves an app through {how}"
-        super().__init__(said)
+            sentence = f"no stack serves an app through {how}"
+        super().__init__(sentence)
 
 
 class AppNotServedError(VelodromeError):
@@ -202,10 +202,10 @@ class AppNotServedError(VelodromeError):
         self, app: str, stack: str, reason: str, last_lines: Sequence[str] = (), *, tried: bool = True
     ) -> None:
         self.tried = tried
-        said = printed(last_lines, 4)
-        cure = f"{_newline(said)}{HANGS}" if UNFINISHED.search(reason) else ""
+        output = printed(last_lines, 4)
+        cure = f"{_newline(output)}{HANGS}" if UNFINISHED.search(reason) else ""
         super().__init__(
-            f"{app} could not be served, so nothing was measured. On {stack}: {reason}.{said}{cure}"
+            f"{app} could not be served, so nothing was measured. On {stack}: {reason}.{output}{cure}"
         )
 
 
@@ -230,10 +230,10 @@ class AppAnswersWrongError(UsageError):
         third_parties: Sequence[str] = (),
     ) -> None:
         self.reason = reason
-        said = printed(last_lines, 4)
+        output = printed(last_lines, 4)
         super().__init__(
             f"{app} does not respond correctly to the configured requests, so nothing was measured. On {stack}: "
-            f"{reason}.{said}{_newline(said)}{_cure(reason, third_parties)}"
+            f"{reason}.{output}{_newline(output)}{_cure(reason, third_parties)}"
         )
 
 
@@ -401,8 +401,8 @@ def _between(lines: Sequence[str]) -> str:
     return f"{printed(lines, 4)}\n " if lines else ""
 
 
-def _newline(said: str) -> str:
-    return "\n  " if said else " "
+def _newline(output: str) -> str:
+    return "\n  " if output else " "
 
 
 def _place(path: str, line: int) -> str:

@@ -79,7 +79,7 @@ class AgentLostError(VelodromeError):
 
 
 class AgentStartError(VelodromeError):
-    """Raised where no agent, or no engine of one, can be started on this host."""
+    """Raised where no agent, or no engine of an agent, can be started on this host."""
 
     def __init__(
         self,
@@ -108,10 +108,10 @@ class AgentsDifferError(UsageError):
     """Raised for agents that would not make one load."""
 
     def __init__(self, what: str, found: Mapping[str, str]) -> None:
-        said = ", ".join(f"{name} has {value}" for name, value in found.items())
+        differences = ", ".join(f"{name} has {value}" for name, value in found.items())
         super().__init__(
-            f"agents differ in their {what}, so they would not make one load: {said}. Nothing was started; install the "
-            "same on every host, or leave the odd one out"
+            f"agents differ in their {what}, so they would not make one load: {differences}. Nothing was started; "
+            "install the same on every host, or leave the odd one out"
         )
 
 

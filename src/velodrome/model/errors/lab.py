@@ -31,9 +31,9 @@ class UvMissingError(VelodromeError):
 class InterpreterNotFoundError(UsageError):
     """Raised when a Python is not installed on this machine, or does not run."""
 
-    def __init__(self, asked: str, reason: str) -> None:
+    def __init__(self, wanted: str, reason: str) -> None:
         super().__init__(
-            f"no interpreter for '{asked}': {reason}. Give the path of one, or install it: uv python install 3.x"
+            f"no interpreter for '{wanted}': {reason}. Give its path, or install it: uv python install 3.x"
         )
 
 
@@ -84,7 +84,7 @@ class StartRefusedError(VelodromeError):
 
 
 class LimitError(UsageError):
-    """Raised when this machine cannot enforce a limit; velodrome never ignores one silently."""
+    """Raised when this machine cannot enforce a limit; velodrome never ignores a limit silently."""
 
     def __init__(self, limit: str, reason: str, cure: str) -> None:
         self.limit = limit
@@ -105,8 +105,7 @@ class ServerNotReadyError(VelodromeError):
     """Raised when the server of an experiment does not start, or its response is wrong."""
 
     def __init__(self, stack: str, reason: str, last_lines: Sequence[str] = ()) -> None:
-        tail = "".join(f"\n  {line}" for line in last_lines)
-        super().__init__(f"{stack} cannot be used in this experiment: {reason}.{tail}")
+        super().__init__(f"{stack} cannot be used in this experiment: {reason}.{printed(last_lines)}")
 
 
 class NoServerError(VelodromeError):
@@ -119,8 +118,8 @@ class NoServerError(VelodromeError):
         self, label: str, reason: str, last_lines: Sequence[str] = (), *, tried: bool = True
     ) -> None:
         self.reason, self.last_lines, self.tried = reason, tuple(last_lines), tried
-        said = reason if reason.startswith(label) else f"{label}: {reason}"
-        super().__init__(f"{said.rstrip('.')}.{printed(last_lines)}")
+        text = reason if reason.startswith(label) else f"{label}: {reason}"
+        super().__init__(f"{text.rstrip('.')}.{printed(last_lines)}")
 
 
 class ProfilerError(VelodromeError):
@@ -180,8 +179,7 @@ class ProgramError(VelodromeError):
     """Raised when a program of an experiment prints no result that can be read."""
 
     def __init__(self, program: str, how: str, last_lines: Sequence[str] = ()) -> None:
-        tail = "".join(f"\n  {line}" for line in last_lines)
-        super().__init__(f"{program} printed no result: {how}.{tail}")
+        super().__init__(f"{program} printed no result: {how}.{printed(last_lines)}")
 
 
 class LinkRefusedError(VelodromeError):
@@ -190,24 +188,24 @@ class LinkRefusedError(VelodromeError):
     def __init__(self, stage: str, number: int, what: str = "") -> None:
         """`number` is the errno, 0 for none."""
         self.stage, self.errno = stage, number
-        said = os.strerror(number) if number else ""
+        refusal = os.strerror(number) if number else ""
         reason, cure = {
             "system": ("only Linux has network namespaces", "Run this study on Linux"),
             "namespace": (
-                f"velodrome may not create network namespaces ({said})",
+                f"velodrome may not create network namespaces ({refusal})",
                 "Run it as root; or, if users may create namespaces and all environments exist already, with "
                 "`unshare -Urn velodrome …`; a container needs --cap-add NET_ADMIN --cap-add SYS_ADMIN "
                 "--device /dev/net/tun",
             ),
             "device": (
-                f"/dev/net/tun cannot be used ({said})",
+                f"/dev/net/tun cannot be used ({refusal})",
                 "Load its module (modprobe tun); a container needs --cap-add NET_ADMIN --device /dev/net/tun",
             ),
             "congestion": (
-                f"this kernel has no congestion control called {what} ({said})",
+                f"this kernel has no congestion control called {what} ({refusal})",
                 f"Load its module (modprobe tcp_{what}), or choose another with congestion=",
             ),
-        }.get(stage, (f"{what or stage} is refused ({said})", "Check that velodrome has CAP_NET_ADMIN"))
+        }.get(stage, (f"{what or stage} is refused ({refusal})", "Check that velodrome has CAP_NET_ADMIN"))
         super().__init__(f"a link cannot be created here: {reason}. {cure}. Or run without a link")
 
 
@@ -353,7 +351,7 @@ class NotTwoSidesError(UsageError):
 
 
 class OtherArrivalsError(UsageError):
-    """Raised when two runs loaded one rate with different arrivals: their latency differs by that alone."""
+    """Raised when two runs loaded at the same rate with different arrivals: their latency differs by that alone."""
 
     def __init__(self, question: str, load: str, before: Sequence[str], after: Sequence[str]) -> None:
         """`before` and `after`: what the side is called, then its arrivals."""
@@ -377,7 +375,7 @@ class CacheError(VelodromeError):
 
 
 class NoHomeError(VelodromeError):
-    """Raised when the user has no home folder: neither HOME nor the system's list of users names one."""
+    """Raised when the user has no home folder: neither HOME nor the system's list of users names a folder."""
 
     def __init__(self, uid: int) -> None:
         self.uid = uid
@@ -427,7 +425,7 @@ class TerminalError(VelodromeError):
 
 
 class BrokenInstallationError(VelodromeError):
-    """Raised when a module of velodrome, or one that it needs, is missing or cannot be loaded."""
+    """Raised when a module of velodrome, or a module that it needs, is missing or cannot be loaded."""
 
     def __init__(self, module: str, reason: str) -> None:
         self.module, self.reason = module, reason
@@ -442,10 +440,10 @@ class UnforeseenError(VelodromeError):
 
     def __init__(self, kind: str, text: str, crash: str, why_not: str = "") -> None:
         self.kind, self.text, self.crash = kind, text, crash
-        said = f"{kind}: {text}" if text else kind
+        fault = f"{kind}: {text}" if text else kind
         where = (
             f"The traceback is in {crash}; please report it"
             if crash
             else f"The traceback could not be written ({why_not})"
         )
-        super().__init__(f"velodrome failed unexpectedly ({said}). {where}")
+        super().__init__(f"velodrome failed unexpectedly ({fault}). {where}")

@@ -34,8 +34,8 @@ class NothingAnsweredError(VelodromeError):
     exit_code = 1
 
     def __init__(self, url: str, example: str) -> None:
-        said = f": {example}" if example else ""
-        super().__init__(f"no correct response from {url}{said}. Check it with: velodrome load {url} -n 1")
+        detail = f": {example}" if example else ""
+        super().__init__(f"no correct response from {url}{detail}. Check it with: velodrome load {url} -n 1")
 
 
 class DriverMissingError(UsageError):
@@ -105,9 +105,11 @@ class DriverFailedError(DriverError):
 
     def __init__(self, driver: str, status: int, last_lines: Sequence[str], hint: str = "") -> None:
         super().__init__(driver, status, last_lines)
-        said = f": {'; '.join(last_lines[-2:])}" if last_lines else " and printed nothing"
+        detail = f": {'; '.join(last_lines[-2:])}" if last_lines else " and printed nothing"
         cure = hint or "Run its command by hand to see more"
-        self.args = (f"{driver} {_ended(status)}{said.rstrip('.')}. Its measurements are discarded. {cure}",)
+        self.args = (
+            f"{driver} {_ended(status)}{detail.rstrip('.')}. Its measurements are discarded. {cure}",
+        )
 
 
 class DriverOutputError(DriverError):
@@ -127,9 +129,9 @@ class MostlyFailedError(DriverError):
     def __init__(self, driver: str, failed: int, requests: int, examples: Sequence[str]) -> None:
         super().__init__(driver, 0, examples)
         self.failed, self.requests = failed, requests
-        said = f", most often with: {examples[0]}" if examples else ""
+        detail = f", most often with: {examples[0]}" if examples else ""
         self.args = (
-            f"{failed:,} of {requests:,} requests by {driver} failed{said.rstrip('.')}. A rate of failures "
+            f"{failed:,} of {requests:,} requests by {driver} failed{detail.rstrip('.')}. A rate of failures "
             "measures nothing. Check the server's log, and lower the load",
         )
 

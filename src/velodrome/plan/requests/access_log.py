@@ -261,7 +261,7 @@ FIRST_BYTES = 4_000_000
 SHORTEST_LINE = 50
 """Bytes that each line counts at least, as it takes time though it is empty."""
 MOST_UNREADABLE = 64_000_000
-"""Bytes in which no line was readable: further ones are hardly meant to be."""
+"""Bytes in which no line was readable: further lines are hardly meant to be."""
 
 
 @dataclass(frozen=True)
@@ -302,8 +302,9 @@ class AccessLog:
             )
         if self.drawn:
             yield f"{self.drawn} of the requests: {MOST} targets, drawn at random, stand for all in the log"
-        for one in self.left_out:
-            yield f"left out: {one.what}, {one.requests:,} of them ({one.requests / self.logged:.1%}): {one.why}"
+        for omission in self.left_out:
+            share = omission.requests / self.logged
+            yield f"left out: {omission.what}, {omission.requests:,} of them ({share:.1%}): {omission.why}"
         if self.unreadable:
             yield f"left out: {self.unreadable:,} lines in no known format of access logs"
 
@@ -312,7 +313,7 @@ def read(path: Path, methods: Collection[str] = SAFE) -> AccessLog:
     """Return what the log at `path` has of requests with these methods.
 
     Raises AccessLogError for a file that cannot be read, is no access log, or leaves nothing to ask, and TooLargeError
-    for one that grows too much when it is unpacked.
+    for a log that grows too much when it is unpacked.
     """
     reading = _Reading(frozenset(method.upper() for method in methods))
     try:
@@ -397,7 +398,7 @@ class _Reading:
 
     def _why_not(self, line: Line) -> tuple[str, str] | None:
         if line.method not in self.methods:
-            # Any word in capitals may stand there; only those that are methods are told apart.
+            # Any word in capitals may stand there; only those that are methods stay apart.
             method = line.method if line.method in KNOWN else "other methods"
             return method, "not among --methods; a log has no bodies"
         if line.status == 101:
@@ -410,7 +411,7 @@ class _Reading:
         target = mix.target(line.target)
         if target is None:
             return "what is no path, or a very long one", "it cannot be requested again"
-        # Asked without If-None-Match or Range, what was 304 or 206 is 200.
+        # Requested without If-None-Match or Range, what was 304 or 206 is 200.
         status = 200 if line.status < 300 or line.status == 304 else line.status
         if not self.tree.add(line.method, target, status):
             return "further kinds of requests", "there are too many kinds"
@@ -424,7 +425,7 @@ class _Reading:
         kept = [found for found in kinds if found[2].sample.kept]
         kept, rare = (
             kept[:MOST_REQUESTS],
-            [*kept[MOST_REQUESTS:], *(one for one in kinds if not one[2].sample.kept)],
+            [*kept[MOST_REQUESTS:], *(kind for kind in kinds if not kind[2].sample.kept)],
         )
         for _, _, kind in rare:
             self.left_out["rare kinds of requests", f"a mix has {MOST_REQUESTS} at most"] += kind.sample.seen
@@ -453,7 +454,7 @@ def _nothing_readable(unreadable: int) -> str:
     if not unreadable:
         return "it is empty"
     return (
-        f"none of its {unreadable:,} lines is one of an access log; those read are of the common and the combined "
+        f"none of its {unreadable:,} lines is a line of an access log; those read are of the common and the combined "
         "format, nginx's, uvicorn's, and JSON"
     )
 

@@ -19,7 +19,7 @@ import yaml
 from velodrome.plan.untrusted import MOST_BYTES, MOST_DEPTH, Budget, SpentError, TooDeepError
 
 MOST_NODES = 2_000_000
-"""Of a document that is written out: one of some 30 MB."""
+"""Of a document that is written out: some 30 MB."""
 _JSON = ("{", "[")
 _TEXT = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _CORE = "tag:yaml.org,2002:"
@@ -40,7 +40,7 @@ class OverflowingError(Exception):
 
 
 def parsed(text: str, *, as_yaml: bool = False) -> Any:
-    """Return what a text says; `as_yaml` for one whose name says that it is YAML.
+    """Return what a text contains; `as_yaml` where the file's name says that it is YAML.
 
     Raises UnreadableError, OverflowingError.
     """
@@ -63,8 +63,8 @@ def parsed(text: str, *, as_yaml: bool = False) -> Any:
 def _see_count(text: str) -> None:
     """Raise OverflowingError for JSON of too many values: three letters of it may take seventy bytes of memory."""
 
-    def most(said: str) -> int:
-        return sum(map(said.count, ",[{"))
+    def most(text: str) -> int:
+        return sum(map(text.count, ",[{"))
 
     if most(text) > MOST_NODES and most(_TEXT.sub("", text)) > MOST_NODES:
         raise OverflowingError("", f"{MOST_NODES:,} values".replace(",", " "))
@@ -101,7 +101,7 @@ class _Open:
 
 
 class _Reader:
-    """Builds one document."""
+    """Builds a document."""
 
     def __init__(self) -> None:
         self._budget = Budget(MOST_NODES, MOST_BYTES)
@@ -162,8 +162,8 @@ class _Reader:
             own = dict(done.value)
             done.value.clear()
             # Of two with the same name the first counts, and what stands beside the merge before both.
-            for one in reversed(done.merged):
-                done.value.update(one)
+            for merged in reversed(done.merged):
+                done.value.update(merged)
             done.value.update(own)
         repeated = done.of
         repeated.value, repeated.whole, repeated.depth = done.value, True, done.deepest + 1
@@ -209,7 +209,7 @@ class _Reader:
             inside.value.append(value)
         elif inside.merging:
             parts = value if isinstance(value, list) else [value]
-            if not all(isinstance(one, dict) for one in parts):
+            if not all(isinstance(part, dict) for part in parts):
                 raise ValueError(f"{_line(event)}: << merges objects, and here stands something else")
             inside.merged += parts
         else:
@@ -295,10 +295,10 @@ LARGEST_VALUE = 1_000_000
 """Of one operation, with all it refers to."""
 DOCUMENT_VALUES = 200_000
 DOCUMENT_BYTES = 8_000_000
-"""Of all operations of a document together; a large one has more, in proportion."""
+"""Of all operations of a document together; a large document has more, in proportion."""
 BYTES_A_VALUE = 20
 LONGEST_NAME = 300
-"""Letters of what is said of an operation."""
+"""Letters of the description of an operation."""
 
 Node = Mapping[str, Any]
 
@@ -328,7 +328,7 @@ class UnfillableError(Exception):
 
 
 class TooMuchError(UnfillableError):
-    """Raised for an operation that comes to more than one may; no alternative is tried then."""
+    """Raised for an operation that comes to more than its budget; no alternative is tried then."""
 
 
 class References:

@@ -1,4 +1,4 @@
-"""The file of several requests, by weight: reads it, and writes requests as one.
+"""The file of several requests, by weight: reads and writes it.
 
 [[request]]
 name = "item"
@@ -64,7 +64,7 @@ class _File(BaseModel):
 def read(
     path: Path, default_path: str = "/", *, templates: bool = True, see: See = refuse
 ) -> tuple[Request, ...]:
-    """Return the requests of the file; those that name no path have the default one.
+    """Return the requests of the file; those that name no path have the default path.
 
     Without `templates`, braces stand for themselves. `see` decides on the files of bodies that are not beside it,
     before any is read. Raises RequestsFileError, all faults at once, TooLargeError, UntrustedError, and UsageError for
@@ -198,7 +198,7 @@ def _string(value: str) -> str:
     """Return a string of TOML: as it stands in single quotes where it has double ones in it, else escaped."""
     if '"' in value and _LITERAL.fullmatch(value):
         return f"'{value}'"
-    # JSON escapes what TOML wants escaped, but for the one control character above the blank.
+    # JSON escapes what TOML wants escaped, but for the only control character above the blank.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 

@@ -6,7 +6,7 @@
     read_headers(["Host: shop.example"])  ->  (("Host", "shop.example"),)
 
 The method may be left out (GET). What stands behind the path is the body, or after `@` the file it is in. Behind an
-arrow stands the status of a right answer; without one any 2xx is right.
+arrow stands the status of a right answer; without an arrow any 2xx is right.
 
 Double braces hold what differs between requests, as the engine reads it (`crates/engine/src/template`). They are only
 recognised here, so that a fault is reported before any server is started; the engine fills them in.
@@ -40,15 +40,15 @@ def read_line(text: str, folder: Path = Path()) -> Request:
     method, rest = _method(text, request)
     path_found = _PATH.match(rest)
     path = path_found[0] if path_found else ""
-    said = rest[len(path) :].strip()
-    if said.startswith("->"):
+    content = rest[len(path) :].strip()
+    if content.startswith("->"):
         raise RequestLineError(text, "behind -> stands the right status, such as 201, and nothing else")
-    if said and method in SAFE:
+    if content and method in SAFE:
         raise RequestLineError(
             text,
-            f"'{said}' behind the path would be a body, and a {method} carries none (a blank in a path is written %20)",
+            f"'{content}' behind the path would be a body, and a {method} has none (a blank in a path is written %20)",
         )
-    body = option_text.read_content(f"--request '{text}'", said, folder) if said else None
+    body = option_text.read_content(f"--request '{text}'", content, folder) if content else None
     headers = () if body is None else (("Content-Type", kind(body)),)
     found = Request(
         name=f"{method} {path}",
@@ -64,7 +64,7 @@ def read_line(text: str, folder: Path = Path()) -> Request:
 
 
 def kind(body: bytes) -> str:
-    """Return the content type that a body without one most likely has: its user would have said any other."""
+    """Return the content type that a body without one most likely has: its user would have named any other."""
     text = body.decode(errors="replace").strip()
     if text[:1] in ("{", "[") and not text.startswith("{{"):
         return "application/json"
@@ -76,7 +76,7 @@ def kind(body: bytes) -> str:
 def _expected(text: str) -> tuple[str, int | None]:
     """Return what stands before the arrow, and the status behind it."""
     arrow = _ARROW.search(text)
-    # A body may end in an arrow of its own; one that is meant is followed by a number.
+    # A body may end in an arrow of its own; the arrow that is meant is followed by a number.
     if arrow is None or not re.fullmatch(r"[0-9]{1,9}", arrow[1]):
         return text.strip(), None
     return text[: arrow.start()].strip(), int(arrow[1])
@@ -185,7 +185,7 @@ def faults_of_all(requests: Sequence[Request], *, templates: bool = True) -> Ite
 
 
 def faults_of(request: Request, *, templates: bool = True) -> Iterator[str]:
-    """Yield what is wrong with one, as `path: …`."""
+    """Yield what is wrong with a request, as `path: …`."""
     if not (math.isfinite(request.weight) and request.weight > 0):
         yield f"weight: {request.weight:g} is no weight; give a number above 0"
     if not _TOKEN.fullmatch(request.method):
@@ -252,7 +252,7 @@ def without_places(text: str) -> str:
 
 
 def _places(text: str) -> Iterator[tuple[int, int]]:
-    """Yield where places begin and end. Not by a pattern: one tries each `{{` up to the end of the text."""
+    """Yield where places begin and end. Not by a pattern: it would try each `{{` up to the end of the text."""
     at = 0
     while (start := text.find("{{", at)) >= 0 and (inside := text.find("}}", start + 2)) >= 0:
         at = inside + 2
@@ -281,7 +281,7 @@ class LeftOut:
     what: str
     """`POST /orders`, `answers of status 404`."""
     requests: int
-    """How many of a log; operations of a document count one each."""
+    """How many of a log; each operation of a document counts once."""
     why: str
     """And what can be done, if anything."""
 
@@ -291,6 +291,6 @@ MOST_SHOWN = 5
 
 def left_out_sentence(left_out: Sequence[LeftOut], most: int = MOST_SHOWN) -> str:
     """Return the greatest of them in one line, for an error."""
-    greatest = sorted(left_out, key=lambda one: -one.requests)
+    greatest = sorted(left_out, key=lambda omission: -omission.requests)
     more = f"; and {len(greatest) - most} more" if len(greatest) > most else ""
-    return "; ".join(f"{one.what} ({one.why})" for one in greatest[:most]) + more
+    return "; ".join(f"{omission.what} ({omission.why})" for omission in greatest[:most]) + more

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from urllib.parse import quote, urlsplit
 
 MOST = 100
-"""Targets kept of one kind: so many that a user can still read the file they are written to."""
+"""Targets kept of a kind: so many that a user can still read the file they are written to."""
 
 
 BYTES = 64_000_000
@@ -73,7 +73,7 @@ class Sample:
 
 ANY = "*"
 LONGEST = 2_048
-"""Characters of a target; longer ones are attacks more often than requests, and no template for a user to read."""
+"""Characters of a target; longer targets are attacks more often than requests, and no template for a user to read."""
 DEEPEST = 32
 _ID = re.compile(
     r"[0-9]+|[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|(?=[0-9a-f]*[0-9])[0-9a-f]{8,}|(?=[0-9A-F]*[0-9])[0-9A-F]{8,}"
@@ -109,7 +109,7 @@ def _unescaped(found: re.Match[str]) -> str:
 
 
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,17}")
-"""As the engine writes one: 007 is a word."""
+"""As the engine writes a number: 007 is a word."""
 
 
 def around_number(target: str) -> tuple[str, int, str] | None:
@@ -148,9 +148,9 @@ MOST_NAMES = 50
 """Of one place in paths; an app with more routes there than that gets the same paths, shown as one kind."""
 MOST_KINDS = 10_000
 MOST_NUMBERS = 50_000
-"""Different ones of one kind that are looked at to see whether they are a plain range."""
+"""Different targets of one kind that are looked at to see whether they are a plain range."""
 NUMBER_BYTES = 100
-"""What one of them takes in a set, about."""
+"""What such a target takes in a set, about."""
 
 
 @dataclass
@@ -160,7 +160,7 @@ class Kind:
     sample: Sample
     statuses: Counter[int] = field(default_factory=Counter)
     numbers: set[int] | None = field(default_factory=set)
-    """All numbers requested; None: they are too many, or it is not one number that differs."""
+    """All numbers requested; None: they are too many, or more than one number differs."""
 
     def add(self, target: str, status: int) -> None:
         """Count a request."""
@@ -190,19 +190,19 @@ class Place:
     """A place in paths: what stands behind it by name, and the requests to it by the names of its query."""
 
     behind: dict[str, "Place"] = field(default_factory=dict)
-    asked: dict[tuple[str, ...], Kind] = field(default_factory=dict)
+    queries: dict[tuple[str, ...], Kind] = field(default_factory=dict)
     gathered: bool = False
     """Its names were too many, and are one kind."""
 
     def join(self, other: "Place") -> int:
         """Take in what is at and behind another; return how many kinds became one with another."""
         joined = 0
-        for query, kind in other.asked.items():
-            if query in self.asked:
-                self.asked[query].join(kind)
+        for query, kind in other.queries.items():
+            if query in self.queries:
+                self.queries[query].join(kind)
                 joined += 1
             else:
-                self.asked[query] = kind
+                self.queries[query] = kind
         for name, place in other.behind.items():
             if name in self.behind:
                 joined += self.behind[name].join(place)
@@ -215,9 +215,9 @@ class Place:
     def gather(self) -> int:
         """Make one kind of all names behind it; return how many kinds became one with another."""
         self.gathered = True
-        one = self.behind.pop(ANY, None) or Place()
-        joined = sum(one.join(place) for place in self.behind.values())
-        self.behind = {ANY: one}
+        rest = self.behind.pop(ANY, None) or Place()
+        joined = sum(rest.join(place) for place in self.behind.values())
+        self.behind = {ANY: rest}
         return joined
 
 
@@ -240,12 +240,12 @@ class Tree:
             if further is None:
                 return False
             place = further
-        kind = place.asked.get(query)
+        kind = place.queries.get(query)
         if kind is None:
             if self.kinds >= MOST_KINDS:
                 return False
             self.kinds += 1
-            kind = place.asked[query] = Kind(Sample(self.budget, self.chance))
+            kind = place.queries[query] = Kind(Sample(self.budget, self.chance))
         kind.add(target, status)
         return True
 
@@ -268,7 +268,7 @@ class Tree:
 
 
 def _kinds(place: Place, path: str) -> Iterator[tuple[str, Kind]]:
-    for query, kind in place.asked.items():
+    for query, kind in place.queries.items():
         names = "&".join(f"{name}={ANY}" for name in query)
         yield path + (f"?{names}" if names else ""), kind
     for name, further in place.behind.items():

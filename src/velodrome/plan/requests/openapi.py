@@ -50,8 +50,8 @@ class OpenApi:
         """Yield sentences on the mix, and on what is left out of it."""
         whole = len(self.requests) + len(self.left_out)
         yield f"{len(self.requests)} of {whole} operations, each as often as the others"
-        for one in self.left_out[:MOST_LISTED]:
-            yield f"left out: {one.what}: {one.why}"
+        for omission in self.left_out[:MOST_LISTED]:
+            yield f"left out: {omission.what}: {omission.why}"
         if len(self.left_out) > MOST_LISTED:
             yield f"left out: {len(self.left_out) - MOST_LISTED} more"
 
@@ -60,7 +60,7 @@ def read(path: Path, methods: Collection[str] = SAFE) -> OpenApi:
     """Return what the document at `path` has of operations with these methods.
 
     Raises OpenApiError for a file that cannot be read, is no such document, or leaves nothing to ask, and TooLargeError
-    for one that is, or stands for, more than is read.
+    for a document that is, or stands for, more than is read.
     """
     root, size = _document(path)
     wanted = {method.upper() for method in methods}
@@ -131,7 +131,7 @@ class Operation:
     """With `{name}` for what a parameter fills in."""
     node: Node
     around: Node
-    """What is said of all operations of the path."""
+    """What the document says of all operations of the path."""
 
     @property
     def name(self) -> str:
@@ -197,9 +197,9 @@ class Operation:
         variables = self.references.node(server.get("variables"))
 
         def default(found: re.Match[str]) -> str:
-            said = plain(self.references.node(variables.get(found[1])).get("default"))
-            self.references.take(1, len(said))
-            return said
+            value = plain(self.references.node(variables.get(found[1])).get("default"))
+            self.references.take(1, len(value))
+            return value
 
         url = plain(server.get("url"))
         self.references.take(1, len(url))
@@ -276,10 +276,10 @@ class Filled:
 
 
 def fill(references: References, *lists: object) -> Filled:
-    """Fill in parameters; one of a later list is in the place of one of an earlier. Raises UnfillableError."""
+    """Fill in parameters; those of a later list replace those of an earlier. Raises UnfillableError."""
     found: dict[tuple[str, str], Node] = {}
-    for one in lists:
-        for parameter in one if isinstance(one, list) else []:
+    for listed in lists:
+        for parameter in listed if isinstance(listed, list) else []:
             node = references.node(parameter)
             where, name = plain(node.get("in")), plain(node.get("name"))
             references.take(1, len(name))
@@ -295,13 +295,13 @@ def fill(references: References, *lists: object) -> Filled:
         if not texts:
             continue
         if where == "path":
-            filled.path[name] = _one(texts, joined=",")
+            filled.path[name] = _text_of(texts, joined=",")
         elif where == "query":
             filled.query += _in_query(node, name, texts)
         elif where == "header":
-            filled.headers.append((name, _one(texts, joined=",", escape=False)))
+            filled.headers.append((name, _text_of(texts, joined=",", escape=False)))
         elif where == "cookie":
-            cookies.append(f"{name}={_one(texts, joined=',')}")
+            cookies.append(f"{name}={_text_of(texts, joined=',')}")
         elif where == "formData":
             filled.form[name] = texts[0][0]
     if cookies:
@@ -318,7 +318,7 @@ def _texts(references: References, node: Node, name: str, *, needed: bool) -> It
         return
     if not needed and "example" not in schema and "examples" not in schema:
         return
-    values = [*said(schema)][:1] or choices(schema) or [*_least(references, schema)]
+    values = [*given_values(schema)][:1] or choices(schema) or [*_least(references, schema)]
     if not values:
         raise UnfillableError(f"parameter {name} has no example, default, enum or minimum")
     for value in values:
@@ -340,8 +340,8 @@ def _example(references: References, node: Node) -> Any:
         return node["example"]
     examples = node.get("examples")
     if isinstance(examples, Mapping):
-        for one in examples.values():
-            if "value" in (example := references.node(one)):
+        for candidate in examples.values():
+            if "value" in (example := references.node(candidate)):
                 return example["value"]
     return None
 
@@ -355,27 +355,27 @@ def _least(references: References, schema: Node) -> Iterator[Any]:
         yield least
     elif of == "array" and "items" in schema:
         items = references.node(schema["items"])
-        yield from ([one] for one in [*said(items)][:1] or choices(items))
+        yield from ([item] for item in [*given_values(items)][:1] or choices(items))
     else:
         for name in ("allOf", "anyOf", "oneOf"):
             parts = schema.get(name)
             for part in parts if isinstance(parts, list) else []:
                 node = references.node(part)
-                if values := [*said(node)][:1] or choices(node):
+                if values := [*given_values(node)][:1] or choices(node):
                     yield from values
                     return
 
 
 def _parts(value: Any, name: str) -> list[str]:
     if isinstance(value, list):
-        return [part for one in value for part in _parts(one, name)]
+        return [part for item in value for part in _parts(item, name)]
     if isinstance(value, dict):
         raise UnfillableError(f"parameter {name} is an object; write the request yourself")
     return [value if isinstance(value, str) else json.dumps(value)]
 
 
-def _one(texts: list[list[str]], joined: str, *, escape: bool = True) -> str:
-    """Return one text, or a template that picks from several."""
+def _text_of(texts: list[list[str]], joined: str, *, escape: bool = True) -> str:
+    """Return a text, or a template that picks from several."""
     if escape:
         texts = [[quote(part, safe="", errors="replace") for part in parts] for parts in texts]
     elif any(mark in part for parts in texts for part in parts for mark in "|{}"):
@@ -389,7 +389,7 @@ def _in_query(node: Node, name: str, texts: list[list[str]]) -> list[str]:
     key = quote(name, safe="", errors="replace")
     if apart and len(texts) == 1:
         return [f"{key}={quote(part, safe='', errors='replace')}" for part in texts[0]]
-    return [f"{key}={_one(texts, joined=',')}"]
+    return [f"{key}={_text_of(texts, joined=',')}"]
 
 
 FORM = "application/x-www-form-urlencoded"
@@ -428,8 +428,8 @@ def _value(references: References, media: Node) -> Any:
         return references.take_whole(media["example"])
     examples = media.get("examples")
     if isinstance(examples, Mapping):
-        for one in examples.values():
-            if "value" in (example := references.node(one)):
+        for candidate in examples.values():
+            if "value" in (example := references.node(candidate)):
                 return references.take_whole(example["value"])
     return Filling(references).value(media.get("schema", {}), "body")
 
@@ -465,8 +465,8 @@ FORMATS: Mapping[str, str] = {
 """Text of a form that a validator checks; a UUID is filled in anew each time, as a template."""
 
 
-def said(schema: Node) -> Iterator[Any]:
-    """Yield the values that the schema itself gives, the one most meant first."""
+def given_values(schema: Node) -> Iterator[Any]:
+    """Yield the values that the schema itself gives, the most meant first."""
     if "example" in schema:
         yield schema["example"]
     examples = schema.get("examples")
@@ -481,14 +481,14 @@ def choices(schema: Node) -> list[Any]:
     """Return the first that may be chosen from."""
     found = schema.get("enum")
     first = islice(found, MOST_CHOICES + 1) if isinstance(found, list) else ()
-    return [one for one in first if one is not None][:MOST_CHOICES]
+    return [option for option in first if option is not None][:MOST_CHOICES]
 
 
 def kind(schema: Node) -> str:
     """Return its type; the first that is not null where it has several; nothing where it says none."""
     found = schema.get("type")
     if isinstance(found, list):
-        found = next((one for one in found[:10] if one != "null"), "null")
+        found = next((option for option in found[:10] if option != "null"), "null")
     if isinstance(found, str):
         return found
     return "object" if "properties" in schema else "array" if "items" in schema else ""
@@ -520,7 +520,7 @@ def _is_number(value: object) -> TypeGuard[float]:
 
 
 class Filling:
-    """Fills in one body, schema within schema."""
+    """Fills in a body, schema within schema."""
 
     def __init__(self, references: References) -> None:
         self._references = references
@@ -545,7 +545,7 @@ class Filling:
 
     def _of(self, schema: object, name: str, depth: int) -> Any:
         node = self._references.node(schema)
-        for found in chain(said(node), choices(node)):
+        for found in chain(given_values(node), choices(node)):
             return self._references.take_whole(found)
         if parts := _list(node, "allOf"):
             return self._merged(node, parts, name, depth)
@@ -562,7 +562,7 @@ class Filling:
         if "properties" in node:
             values.append(self._object(node, name, depth))
         whole = [value for value in values if isinstance(value, dict)]
-        return {key: value for one in whole for key, value in one.items()} if whole else values[0]
+        return {key: value for entry in whole for key, value in entry.items()} if whole else values[0]
 
     def _first_of(self, alternatives: list[Any], name: str, depth: int) -> Any:
         why = UnfillableError(f"{name} is null")
@@ -580,7 +580,11 @@ class Filling:
     def _object(self, node: Node, name: str, depth: int) -> dict[str, Any]:
         properties = node.get("properties")
         properties = properties if isinstance(properties, Mapping) else {}
-        required = {one: None for one in self._charged(_list(node, "required")) if isinstance(one, str)}
+        required = {
+            field_name: None
+            for field_name in self._charged(_list(node, "required"))
+            if isinstance(field_name, str)
+        }
         found = {}
         for key, schema in properties.items():
             property_schema = self._references.node(schema)
@@ -603,7 +607,7 @@ class Filling:
             return []
         before = self._references.taken
         try:
-            one = self.value(node["items"], f"{name}[]", depth + 1)
+            item = self.value(node["items"], f"{name}[]", depth + 1)
         except TooMuchError:
             raise
         except UnfillableError:
@@ -614,7 +618,7 @@ class Filling:
         # It is one object here, and as many as there are items where it is written.
         again = max(count, 1) - 1
         self._references.take(values * again, size * again)
-        return [one] * max(count, 1)
+        return [item] * max(count, 1)
 
     def _charged(self, items: list[Any]) -> list[Any]:
         self._references.take(len(items))

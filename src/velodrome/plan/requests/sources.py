@@ -18,7 +18,7 @@ from velodrome.plan.requests.lines import SAFE
 from velodrome.plan.untrusted import See, refuse
 
 ROOT = Request("GET /")
-"""The requests where nothing is said."""
+"""The requests where no source is given."""
 
 
 @dataclass(frozen=True)
@@ -63,13 +63,13 @@ def of(
 def _together(requests: Iterator[Request]) -> Iterator[Request]:
     """Yield each once, with the weight of all that are the same, by a name of its own."""
     found: dict[Request, float] = {}
-    for one in requests:
-        found[one] = found.get(one, 0.0) + one.weight
+    for request in requests:
+        found[request] = found.get(request, 0.0) + request.weight
     names: set[str] = set()
-    for one, weight in found.items():
-        name, number = one.name, 1
+    for request, weight in found.items():
+        name, number = request.name, 1
         while name in names:  # another body at the same path
             number += 1
-            name = f"{one.name} ({number})"
+            name = f"{request.name} ({number})"
         names.add(name)
-        yield replace(one, name=name, weight=weight)
+        yield replace(request, name=name, weight=weight)

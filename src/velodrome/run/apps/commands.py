@@ -42,13 +42,13 @@ def around(
     *,
     tell: Callable[[str], None] = lambda _: None,
 ) -> Iterator[tuple[str, ...]]:
-    """Run one command before the block and one after it, however it ends; empty ones are none.
+    """Run one command before the block and one after it, however it ends; empty commands are none.
 
-    The one after runs also when the one before is interrupted (KeyboardInterrupt), and not when it fails by itself.
-    It runs to its end, or to its limit, whatever signals come; the third interrupt of all ends it. `tell` hears of it
-    where the block was interrupted. `variables` count before those of our own environment. Raises CommandFailedError
-    when one fails or does not end in time; of the one after the block only where the block itself did not raise.
-    Raises TeardownInterruptedError.
+    The command after runs also when the command before is interrupted (KeyboardInterrupt), and not when it fails by
+    itself. It runs to its end, or to its limit, whatever signals come; the third interrupt of all ends it. `tell` hears
+    of it where the block was interrupted. `variables` count before those of our own environment. Raises
+    CommandFailedError when one fails or does not end in time; of the command after the block only where the block
+    itself did not raise. Raises TeardownInterruptedError.
     """
     env = {**os.environ, **current_variables(), **variables}
 
@@ -68,10 +68,10 @@ def around(
 
     begun = False
     try:
-        with _run("--setup", setup, cwd, env, longest_s) as said:
+        with _run("--setup", setup, cwd, env, longest_s) as output:
             begun = True
             try:
-                yield said
+                yield output
             except BaseException as error:
                 tear_down(error)
                 raise
@@ -88,7 +88,7 @@ def around(
 def _uninterrupted(
     command: str, tell: Callable[[str], None], because: BaseException | None = None
 ) -> Iterator[None]:
-    """Let no signal end the block but the one of number `BREAKS_AT`, counted from the first of all.
+    """Let no signal end the block but that of number `BREAKS_AT`, counted from the first of all.
 
     `because`: what ended the race. Raises TeardownInterruptedError.
     """

@@ -18,20 +18,22 @@ from velodrome.model.errors import AppEndsError, AppNameError, AppPathError, App
 from velodrome.run.servers import INHERITED
 
 
-def error_of(app: App, variables: Collection[str], said: Mapping[str, Any]) -> Exception:
-    """Return the error for an app with these variables, of which its process (`guest/apps/looking.py`) said so."""
-    problem = said["problem"]
+def error_of(app: App, variables: Collection[str], report: Mapping[str, Any]) -> Exception:
+    """Return the error for an app with these variables, as its process (`guest/apps/looking.py`) reported it."""
+    problem = report["problem"]
     if problem == "attribute":
-        return AppNameError(app.path, said["module"], said["name"], said["known"])
+        return AppNameError(app.path, report["module"], report["name"], report["known"])
     if problem == "unreadable":
-        return AppPathError(app.path, f"'{said['attribute']}' is neither a name nor a call with plain values")
+        return AppPathError(
+            app.path, f"'{report['attribute']}' is neither a name nor a call with plain values"
+        )
     if problem == "unfit":
-        return AppUnfitError(app.path, said["described"], said["needs"], awaited=said["awaited"])
-    lines = [secrets.mask(line) for line in said["lines"]]
+        return AppUnfitError(app.path, report["described"], report["needs"], awaited=report["awaited"])
+    lines = [secrets.mask(line) for line in report["lines"]]
     if problem == "exit":
-        return AppEndsError(app.path, f"sys.exit({said['code']})", lines)
-    seen = said["named"], said["fields"], said["asked_for"]
-    lacking = Lacking(said["missing"], said["variable"], said["unanswered"], *map(tuple, seen))
+        return AppEndsError(app.path, f"sys.exit({report['code']})", lines)
+    seen = report["named"], report["fields"], report["asked_for"]
+    lacking = Lacking(report["missing"], report["variable"], report["unanswered"], *map(tuple, seen))
     how = cure(app.path.partition(":")[0], app.python, app.cwd, lacking, variables)
     return AppRaisesError(app.path, lines, how)
 
@@ -96,10 +98,10 @@ def cure(module: str, python: str, cwd: str, lacking: Lacking, given: Collection
             f"or say where it is{where}"
         )
     if ours:
-        said = f"Of your environment it sees only what you hand on, and it looked for more: {_handed(ours)}"
+        hint = f"Of your environment it sees only what you hand on, and it looked for more: {_handed(ours)}"
         if not lacking.speaks:
-            said += f". If that is not it, see that it imports so: {_tried(module, python, cwd)}"
-        return said
+            hint += f". If that is not it, see that it imports so: {_tried(module, python, cwd)}"
+        return hint
     return (
         "Of your environment it sees only PATH and the like: hand on by --env NAME what its settings need. "
         f"See that it imports so: {_tried(module, python, cwd)}"

@@ -4,7 +4,7 @@ app = look(App("shop:create_app", "", "/home/me/shop/.venv/bin/python", "/home/m
 app.interface, app.form
 
 Whatever the app does when it is imported ends with that: what it forks, what goes into the background, what
-ignores every signal. What is wrong with one that cannot be imported, `import_errors` says.
+ignores every signal. What is wrong with an app that cannot be imported, `import_errors` says.
 """
 
 import errno
@@ -55,7 +55,7 @@ def look(
 ) -> App:
     """Import an app and return it with what it is: its full path, interface, form, packages and so on.
 
-    `app` says where it is, and its interface where its user named one; `variables` are those its user sets for it. With
+    `app` says where it is, and its interface where its user named it; `variables` are those its user sets for it. With
     a `revision`, all its files must come from there. Raises NotFromRevisionError, InterpreterNotFoundError and the
     UsageErrors of `model/errors/apps.py`.
     """
@@ -63,21 +63,21 @@ def look(
     within = revision.elsewhere if revision is not None else ()
     with scratch.held("look") as folder:
         hand_over(folder)
-        said = _imported(app, variables, within, folder / "found.json", patience_s)
-    if "problem" in said:
-        raise error_of(app, variables, said)
+        report = _imported(app, variables, within, folder / "found.json", patience_s)
+    if "problem" in report:
+        raise error_of(app, variables, report)
     found = replace(
         app,
-        path=said["path"],
-        interface=said["interface"],
-        form=said["form"],
-        what=said["described"],
-        framework=said["framework"],
-        served=said["served"],
-        packages=said["packages"],
+        path=report["path"],
+        interface=report["interface"],
+        form=report["form"],
+        what=report["described"],
+        framework=report["framework"],
+        served=report["served"],
+        packages=report["packages"],
     )
     if revision is not None:
-        revision.refuse_others(found.path, (said["origin"], *said["imported"]))
+        revision.refuse_others(found.path, (report["origin"], *report["imported"]))
     return found
 
 
@@ -108,12 +108,12 @@ def _imported(
         until = time.monotonic() + patience_s
         ended = ward.wait(until - time.monotonic())
         try:
-            said: Mapping[str, Any] = json.loads(_written(out))
+            report: Mapping[str, Any] = json.loads(_written(out))
         except (OSError, ValueError):
-            said = {}
+            report = {}
         ward.stop(0.0)
-    if said:
-        return said
+    if report:
+        return report
     if ended is None:
         raise AppHangsError(app.path, patience_s, ward.tail.lines(LAST_LINES))
     raise AppEndsError(app.path, ended.sentence, ward.tail.lines(LAST_LINES))

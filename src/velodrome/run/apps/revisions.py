@@ -7,7 +7,7 @@ The user's repository is only read, whether this is called by hand or by one of 
 or list of worktrees of theirs changes, and no hook of theirs runs. Each folder gets a small repository of its own that
 borrows their objects, so that an app which asks git for its version is answered (docs/decisions/0004).
 
-Killed outright, it leaves a folder behind; the next one takes it away.
+Killed outright, it leaves a folder behind; the next run takes it away.
 """
 
 import os
@@ -50,10 +50,10 @@ SETTINGS = (
 
 @dataclass(frozen=True)
 class Revision:
-    """One of them, checked out."""
+    """A revision, checked out."""
 
     name: str
-    """As it was asked for, and its commit: `HEAD~1 (4f1c2aa)`."""
+    """As the user names it, and its commit: `HEAD~1 (4f1c2aa)`."""
     commit: str
     root: Path
     """Where it is checked out."""
@@ -164,7 +164,8 @@ def environment() -> dict[str, str]:
 
 
 def _program() -> str:
-    """Return where git is, by the absolute entries of PATH: one in the current folder is not meant. Raises GitError."""
+    """Return where git is, by the absolute entries of PATH: a git in the current folder is not meant. Raises
+    GitError."""
     found = shutil.which("git", path=os.pathsep.join(filter(os.path.isabs, os.get_exec_path())))
     if found is None:
         raise GitError("rev-parse", "git is not installed here")
@@ -192,6 +193,6 @@ def _git(cwd: str, *arguments: str, variables: Mapping[str, str] | None = None) 
         raise GitError(arguments[0], f"it did not end within {LONGEST_S:g} s") from error
     if ran.returncode:
         # From the last thing that was fatal on: the cure may follow.
-        said = " ".join(ran.stderr.rpartition("fatal: ")[2].split())
-        raise GitError(arguments[0], said or f"exit {ran.returncode}")
+        reason = " ".join(ran.stderr.rpartition("fatal: ")[2].split())
+        raise GitError(arguments[0], reason or f"exit {ran.returncode}")
     return ran.stdout.strip("\n")

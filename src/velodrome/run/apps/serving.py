@@ -49,7 +49,7 @@ def serving(
         "PATH": path_with(app.python, os.environ.get("PATH", "")),
         "PYTHONPYCACHEPREFIX": str(bytecode(app.python, app.cwd)),
         **{name: values[name] for name in app.variables},
-        **{one.variable: url for one, url in urls.items()},
+        **{third_party.variable: url for third_party, url in urls.items()},
         **({SETTINGS: app.path} if app.form == "django" else {}),
         **({APP_VARIABLE: app.path, FORM_VARIABLE: _form(app, interface)} if app.form in MADE_HERE else {}),
         "PYTHONPATH": import_path(app.source, values["PYTHONPATH"] if "PYTHONPATH" in app.variables else ""),
@@ -64,8 +64,8 @@ def serving(
     )
 
 
-def asked(app: App, requests: Sequence[Request]) -> App:
-    """Return an app with what it is asked in full: `requests`, where they are the app's own but for what is withheld.
+def with_whole_requests(app: App, requests: Sequence[Request]) -> App:
+    """Return an app with its requests in full: `requests`, where they are the app's own but for what is withheld.
 
     Raises WithheldHeaderError or WithheldRequestError where what is withheld is not known here.
     """

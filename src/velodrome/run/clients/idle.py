@@ -40,7 +40,7 @@ class Idle:
     """Connections that are held."""
 
     def __init__(self, child: python.Child, wanted: int, opened: int) -> None:
-        self._child, self._asked, self._opened = child, wanted, opened
+        self._child, self._wanted, self._opened = child, wanted, opened
         self._accepted: int | None = None
 
     @property
@@ -60,13 +60,13 @@ class Idle:
     def facts(self) -> IdleFacts:
         """Return how many are open now. Raises IdleError when the process that held them is gone."""
         answer = _reply(self._child, b"now\n", PATIENCE_S)
-        return IdleFacts(self._asked, self._opened, self._accepted, answer["still_open"])
+        return IdleFacts(self._wanted, self._opened, self._accepted, answer["still_open"])
 
 
 def accepted(port: int) -> int | None:
-    """Return how many connections to a port of this machine a server has accepted; None where it cannot be told."""
+    """Return how many connections to a port of this machine a server has accepted; None where that is not known."""
     sockets = netlink.established(port)
-    return None if sockets is None else sum(one.inode != 0 for one in sockets)
+    return None if sockets is None else sum(tcp_socket.inode != 0 for tcp_socket in sockets)
 
 
 @contextmanager
@@ -81,7 +81,7 @@ def held(
 ) -> Iterator[Idle | None]:
     """Hold `count` connections to the server of `url` while the context lasts; None for none.
 
-    They come from the network this thread is in; `server` is the server's where that is another one of ours.
+    They come from the network this thread is in; `server` is the server's where that is another network of ours.
     A server that does not take them, or ends them, is a fact; see `Idle.facts`. Raises LoadRefusedError for a
     host that is neither this machine nor in `allow`, IdleError when they cannot be held here at all.
     """
@@ -155,7 +155,7 @@ def _reply(child: python.Child, line: bytes, patience_s: float) -> Mapping[str, 
 
 
 EACH = 8
-"""Connections for each worker: whichever wakes takes one, and a worker that gets none pays as said above."""
+"""Connections for each worker: whichever wakes takes one, and a worker that gets none pays as described above."""
 CONNECT_S = 2.0
 """For one connection, round trip included: who does not take it in time is not waited for."""
 

@@ -21,7 +21,7 @@ AT_ONCE = 64
 SPARE = 64
 """Descriptors for everything else."""
 LEFT = getattr(select, "POLLRDHUP", 0)
-"""Told, with errors, when the other side has ended: also behind data that nobody reads. Linux only."""
+"""Reported, with errors, when the other side has ended: also behind data that nobody reads. Linux only."""
 
 
 def main() -> int:

@@ -147,7 +147,7 @@ def _latency(finished: Finished, text: str) -> Latency:
     at = {int(percent): float(ms) or None for percent, ms in rows[1:]}
     mean = number_in(r"^Total: +\d+ +(\d+) ", text, "its mean latency")
     return Latency(
-        # Told in whole milliseconds, from which no mean below a hundred can be read.
+        # Reported in whole milliseconds, from which no mean below a hundred can be read.
         mean=mean if mean >= 100 else None,
         p50=at[50],
         p75=at[75],
@@ -160,7 +160,7 @@ def _latency(finished: Finished, text: str) -> Latency:
 
 
 def _kept(text: str, complete: int, load: Load) -> tuple[str, ...]:
-    """Tell when connections were asked to be kept and were not: another load than the one asked for."""
+    """Report connections that should be kept and were not: another load than the requested one."""
     kept = count_in(r"^Keep-Alive requests: +(\d+)$", text)
     if not load.keepalive or kept == complete:
         return ()

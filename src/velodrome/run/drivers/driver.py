@@ -21,7 +21,7 @@ from velodrome.run.calls import ChatCall, DescribedCall, GrpcCall
 
 @dataclass(frozen=True)
 class Target:
-    """What is asked of the server, and what a right answer is."""
+    """What is requested of the server, and what a right answer is."""
 
     url: str
     method: str = "GET"
@@ -34,9 +34,9 @@ class Target:
     allow: tuple[str, ...] = ()
     """Hosts beyond loopback that the user named."""
     call: GrpcCall | DescribedCall | None = None
-    """What is asked of a gRPC server, in the place of method, bodies and status."""
+    """What is called on a gRPC server, in the place of method, bodies and status."""
     chat: ChatCall | None = None
-    """What is said to a server that holds WebSockets, in their place."""
+    """What is sent to a server that holds WebSockets, in their place."""
     mix: tuple[Request, ...] = ()
     """Several requests by weight, each with its right answer, in the place of method, bodies and status."""
 
@@ -77,8 +77,8 @@ class Target:
     def of_requests(url: str, requests: Sequence[Request], allow: Sequence[str] = ()) -> "Target":
         """Return what to ask of the server at `url`, a base without path: one plain request, or a mix by weight.
 
-        One that is the same each time stands in the fields that every driver knows; only velodrome's own carries
-        several, one with templates, or one whose right answer has a text somewhere in it.
+        A request that is the same each time stands in the fields that every driver knows; only velodrome's own carries
+        several, a request with templates, or a request whose right answer has a text somewhere in it.
         """
         base = url.rstrip("/")
         only = requests[0] if len(requests) == 1 else None
@@ -185,7 +185,7 @@ def choose_driver(name: str, placed: Placement, seed: int) -> Driver:
 
 
 def available_drivers() -> Iterator[AvailableDriver]:
-    """Yield every driver, velodrome's own first; one that cannot be loaded says why not."""
+    """Yield every driver, velodrome's own first; a driver that cannot be loaded says why not."""
     for entry in sorted(plugins.entries(DRIVERS), key=lambda entry: entry.name != OWN):
         if entry.error:
             yield AvailableDriver(entry.name, "", "", "", f"{entry.origin} cannot be loaded: {entry.error}")

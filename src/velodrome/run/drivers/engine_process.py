@@ -5,7 +5,7 @@ end, which is also the end of whoever started us, ends the load early. A part of
 NANOSECONDS` there. Standard output carries one line of JSON per event, then a line `document` followed by the
 velodrome/load/1 document, or a line `error KIND` followed by a sentence.
 
-Next to nothing is imported (no json, no argparse), so that a load begins some 30 ms after it was asked for.
+Next to nothing is imported (no json, no argparse), so that a load begins some 30 ms after the command.
 """
 
 import os
@@ -67,9 +67,9 @@ def _carried_out(out: "IO[bytes]") -> str:
 
     def deliver(line: str) -> "bool | int":
         if line == READY:
-            if begin.told:  # it comes every few milliseconds
+            if begin.announced:  # it comes every few milliseconds
                 return begin.at or not stopping.is_set()
-            begin.told = True
+            begin.announced = True
         out.write(line.encode() + b"\n")
         out.flush()
         return not stopping.is_set()
@@ -78,17 +78,17 @@ def _carried_out(out: "IO[bytes]") -> str:
 
 
 class _Begin:
-    """When a part of a load begins; 0: nobody has said it."""
+    """When a part of a load begins; 0: not known yet."""
 
     def __init__(self) -> None:
-        self.at, self.told = 0, False
+        self.at, self.announced = 0, False
 
 
 def _watch(stopping: threading.Event, begin: _Begin) -> None:
     """Wait for the end of standard input, then have the load ended, or end the process if that hangs."""
-    said = b""
+    message = b""
     while chunk := os.read(0, 4096):
-        *lines, said = (said + chunk).split(b"\n")
+        *lines, message = (message + chunk).split(b"\n")
         for line in lines:
             if line.startswith(b"begin "):
                 begin.at = int(line[6:])

@@ -1,6 +1,6 @@
 """Load generators that others wrote (ab, wrk, oha, h2load, ghz): found, started, and their reports read.
 
-A file of this folder that drives one holds what is particular to it, its `Dialect`, and nothing else:
+A file of this folder that drives a program holds what is particular to it, its `Dialect`, and nothing else:
 
     driver = generator(Dialect(tool, unfit, words, read, …))
 
@@ -65,8 +65,8 @@ class Tool:
     cure: str
     """How to install it."""
     version_argument: str = "--version"
-    version_in: Callable[[str, str], str] = lambda said, path: said
-    """Given what it said and where it is, return the text that holds its version."""
+    version_in: Callable[[str, str], str] = lambda output, path: output
+    """Given its output and its path, return the text that holds its version."""
 
     def find(self) -> Found:
         """Return where it is. Raises DriverMissingError or DriverTooOldError, both with the cure."""
@@ -79,7 +79,7 @@ class Tool:
         return Found(path, version)
 
     def version_of(self, path: str) -> str:
-        """Return the version of the program at a path; empty when it does not tell one."""
+        """Return the version of the program at a path; empty when it names none."""
         return _version(self, path, os.stat(path).st_mtime_ns)
 
 
@@ -99,7 +99,7 @@ def _where(name: str) -> str | None:
 
 @lru_cache(maxsize=32)
 def _version(tool: Tool, path: str, changed_ns: int) -> str:
-    """Ask a program for its version; empty when it does not tell one. `changed_ns` makes a new one be asked."""
+    """Ask a program for its version; empty when it names none. A new program has another `changed_ns`."""
     try:
         done = subprocess.run(
             [path, tool.version_argument],
@@ -110,8 +110,8 @@ def _version(tool: Tool, path: str, changed_ns: int) -> str:
         )
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    said = (done.stdout + done.stderr).decode(errors="replace")
-    number = NUMBERS.search(tool.version_in(said, path))
+    output = (done.stdout + done.stderr).decode(errors="replace")
+    number = NUMBERS.search(tool.version_in(output, path))
     return number.group() if number else ""
 
 
@@ -206,8 +206,8 @@ def milliseconds(text: str) -> float:
 
 
 MODULE = "velodrome.run.drivers.foreign_process"
-ASKED_EVERY_S = 0.25
-"""How often it is asked whether the load should go on, as a foreign program tells nothing while it runs."""
+CHECK_EVERY_S = 0.25
+"""How often the caller decides whether the load goes on: a foreign program reports nothing while it runs."""
 
 SLACK_S = 15.0
 """Beyond the time it should take: start-up on a busy machine, requests in flight at the end, writing a report."""
@@ -236,8 +236,8 @@ class Finished:
     @property
     def last_lines(self) -> tuple[str, ...]:
         """The end of its standard error or, without any, of its output."""
-        said = self.errors.strip() or self.output.strip()
-        return tuple(line.rstrip() for line in said.splitlines()[-LAST_LINES:])
+        output = self.errors.strip() or self.output.strip()
+        return tuple(line.rstrip() for line in output.splitlines()[-LAST_LINES:])
 
 
 def spawn(
@@ -331,7 +331,7 @@ class _Talk:
         return taken
 
     def _read(self) -> None:
-        until = min(self.until, time.monotonic() + ASKED_EVERY_S)
+        until = min(self.until, time.monotonic() + CHECK_EVERY_S)
         if select.select([self.child.output], [], [], max(0.0, until - time.monotonic()))[0]:
             data = self.child.output.read(1 << 20)
             if not data:
@@ -363,7 +363,7 @@ class Command:
     arguments: tuple[str, ...]
     files: Mapping[str, bytes] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-    """What is not quite as asked, as sentences."""
+    """What is not quite as requested, as sentences."""
 
 
 def no_hint(finished: Finished) -> str:
@@ -373,7 +373,7 @@ def no_hint(finished: Finished) -> str:
 
 @dataclass(frozen=True)
 class Dialect:
-    """One tool. `words` takes a load to be measured or, with `requests` None, a warm-up."""
+    """A tool. `words` takes a load to be measured or, with `requests` None, a warm-up."""
 
     tool: Tool
     unfit: Callable[[Load, Target], Unfit | None]
@@ -461,11 +461,11 @@ def in_whole_seconds(load: Load) -> tuple[str, ...]:
 
 def first_unfit(*found: Unfit | None) -> Unfit | None:
     """Return the first thing that does not fit."""
-    return next((one for one in found if one is not None), None)
+    return next((unfit for unfit in found if unfit is not None), None)
 
 
 MOSTLY = 0.5
-"""Share of failed requests from which a rate is one of failures."""
+"""Share of failed requests from which a rate counts as a rate of failures."""
 
 
 class ForeignDriver:
@@ -478,7 +478,7 @@ class ForeignDriver:
         seed: int = 1,
         slack_s: float = SLACK_S,
     ) -> None:
-        """`seed` is for velodrome's own arrivals: no tool takes one."""
+        """`seed` is for velodrome's own arrivals: no tool takes a seed."""
         self.dialect, self.cpus, self.slack_s = dialect, tuple(cpus), slack_s
 
     @property
@@ -507,7 +507,7 @@ class ForeignDriver:
         return replace(facts, driver_version=found.version, driver_notes=notes)
 
     def _warm_up(self, found: Found, load: Load, target: Target, on_event: OnEvent) -> tuple[str, ...]:
-        """Run it once unmeasured, for as long as asked: no tool separates a warm-up from its own figures."""
+        """Run it once unmeasured, for the whole warm-up: no tool separates a warm-up from its own figures."""
         if load.warmup_s <= 0:
             return ()
         seconds = math.ceil(load.warmup_s) if self.dialect.whole_seconds else load.warmup_s
@@ -584,7 +584,7 @@ def saturated(finished: Finished, threads: int) -> bool:
 
 
 def understand(dialect: Dialect, version: str, finished: Finished, load: Load) -> Report:
-    """Return what a report says. Raises DriverOutputError for one that is not understood."""
+    """Return what a report says. Raises DriverOutputError for a report that is not understood."""
     try:
         return dialect.read(finished, load)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:

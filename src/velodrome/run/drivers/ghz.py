@@ -40,10 +40,10 @@ CUT_OFF = ("use of closed network connection", "client connection is closing", "
 BROKEN = ("reset", "EOF", "broken pipe", "error reading from server", "transport is closing")
 
 
-def _version(said: str, path: str) -> str:
+def _version(output: str, path: str) -> str:
     """Return what it says; built by `go install` it says `dev`, and the Go tools' note in the program counts."""
-    if not said.strip().startswith("dev"):
-        return said
+    if not output.strip().startswith("dev"):
+        return output
     noted = re.search(MODULE, Path(path).read_bytes())
     return noted[1].decode() if noted else ""
 

@@ -155,6 +155,6 @@ DIALECT = Dialect(
     checks=lambda target: "the HTTP status, not grpc-status" if target.is_grpc else "the HTTP status",
     threads=lambda load, cpus: min(load.threads, cpus),
     blind=lambda target: target.is_grpc,
-    hangs="It does not end with a server that closes its connection after an answer: load that one with wrk or oha",
+    hangs="It does not end with a server that closes its connection after an answer: load that with wrk or oha",
 )
 driver = generator(DIALECT)

@@ -117,7 +117,7 @@ def _second(row: Second) -> LoadSecond:
 
 
 def mix_document(requests: Sequence[Request]) -> list[dict[str, Any]]:
-    """Return the field; a request with an empty path is asked at the path of the load's URL."""
+    """Return the field; a request with an empty path goes to the path of the load's URL."""
     return [
         {
             "name": request.name,

@@ -2,7 +2,7 @@
 
     oha --no-tui --output-format json -c 40 -z 20000ms http://127.0.0.1:8000/
 
-With a rate (-q) it is asked for `--latency-correction`, so its latencies are from when requests were due. At
+With a rate (-q) it gets `--latency-correction`, so its latencies are from when requests were due. At
 the end of its time it cuts off what is in flight, and tells how many those were.
 """
 

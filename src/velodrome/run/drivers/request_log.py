@@ -39,7 +39,7 @@ class RequestLog:
             return UNKNOWN_LATENCY
 
         def at(percentile: float) -> float:
-            # Rounded first: 99.9 / 100 × 1000 is 999.0000000000001, and the thousandth is not asked for.
+            # Rounded first: 99.9 / 100 × 1000 is 999.0000000000001, and the thousandth is not meant.
             rank = max(1, math.ceil(round(percentile / 100 * len(times), 6)))
             return float(times[rank - 1]) / 1e6
 

@@ -28,7 +28,7 @@ _REFUSALS = {"ValueError": UsageError, "PermissionError": LoadRefusedError, "OSE
 
 
 class VelodromeDriver:
-    """The engine of `crates/engine`, on the CPUs given (all when none are), with as many threads as said."""
+    """The engine of `crates/engine`, on the CPUs given (all when none are), with as many threads as given."""
 
     name = "velodrome"
 
@@ -45,11 +45,11 @@ class VelodromeDriver:
 
     @classmethod
     def on(cls, cpus: Sequence[int], seed: int) -> "VelodromeDriver":
-        """Return one for these CPUs, as `Generator.make` does."""
+        """Return a driver for these CPUs, as `Generator.make` does."""
         return cls(cpus, seed=seed)
 
     def run(self, load: Load, target: Target, on_event: OnEvent) -> LoadFacts:
-        """Load `target`; see `Driver.run`. One ended early by `on_event` returns what was measured so far.
+        """Load `target`; see `Driver.run`. A load ended early by `on_event` returns what was measured so far.
 
         Raises DriverError, DriverTimedOutError, UsageError, LoadRefusedError or EngineError.
         """
@@ -121,7 +121,7 @@ class VelodromeDriver:
         )
 
     def _threads(self, load: Load, target: Target) -> int:
-        # A room is heard by one thread: what one member says, all have to hear.
+        # A room is heard by one thread: what one member sends, all have to get.
         in_room = target.chat is not None and target.chat.mode(load) == "broadcast"
         return 1 if in_room else max(self.threads, load.threads)
 

@@ -3,7 +3,7 @@
     <cache>/envs/<hash>/bin/python        velodrome.json beside it says what is in it, and that it is whole
     <cache>/envs/<hash>.failed            why it could not be made the last time
 
-Stacks with the same requirements share one. What the hashed locks (`locks/`) cover is installed from
+Stacks with the same requirements share an environment. What the hashed locks (`locks/`) cover is installed from
 them, the rest (third parties' stacks, older interpreters) is resolved anew from the pinned requirements.
 
 A user's own app gets an overlay: a server beside the user's packages, which stay as they are and whose versions win.
@@ -14,8 +14,8 @@ A user's own app gets an overlay: a server beside the user's packages, which sta
 
 A package they have is never installed again, also where a stack pins another version. What is missing is resolved
 with their versions as constraints. A server of the pinned version that needs others is tried in a version that goes
-with theirs; where there is none, it cannot be had beside the app, and that is said. What is installed is ready-made
-unless building is allowed, and held to the hashes of the locks that ship, where these have that version.
+with theirs; where there is none, it cannot be had beside the app, and velodrome reports that. What is installed is
+ready-made unless building is allowed, and held to the hashes of the locks that ship, where these have that version.
 """
 
 import hashlib
@@ -145,7 +145,7 @@ def _cannot(
         reason = f"cannot be loaded ({error.error})" if error.error else "does not exist"
         return f"its interface '{stack.interface}' {reason}", f"one of: {', '.join(error.known)}"
     interpreter = find_interpreter(wanted_python)
-    # What a stack says is for the versions it pins; older ones ran on older interpreters.
+    # What a stack says is for the versions it pins; older versions ran on older interpreters.
     needed = GUEST_PYTHON if packages else stack.python
     if interpreter.minor < needed:
         oldest = ".".join(map(str, needed))
@@ -339,12 +339,12 @@ def _install_overlay(stack: Stack, site: Site, missing: Sequence[str], has: Thei
     file = site.folder / "chosen.txt"
     file.write_text(
         "".join(
-            " ".join([line, *(f"--hash={one}" for one in known.get((name, version), ()))]) + "\n"
+            " ".join([line, *(f"--hash={digest}" for digest in known.get((name, version), ()))]) + "\n"
             for line, (name, version) in zip(lines, chosen.items(), strict=True)
         )
     )
     # Hashes that are there are compared in any case; so none may be missing.
-    strictly = ("--require-hashes",) if all(one in known for one in chosen.items()) else ()
+    strictly = ("--require-hashes",) if all(pin in known for pin in chosen.items()) else ()
     how = (site.python, "--compile-bytecode", "--no-deps", *_ready_made(site), *strictly)
     site.uv("pip", "install", *how, "--requirements", str(file))
     return chosen

@@ -2,7 +2,7 @@
 
     <cache>/envs/<hash>                    an environment: there and whole, or not there
     <cache>/envs/<hash>/velodrome.json     its record, written last, when all else is on the disk
-    <cache>/envs/.building-<hash>-…        one that is being made, or was when its velodrome was killed
+    <cache>/envs/.building-<hash>-…        an environment that is being made, or was when its velodrome was killed
     <cache>/envs/<hash>.lock               held by whoever makes it, and by its uv; others wait
 
 The lock goes to uv and all that uv starts, so it outlives a velodrome that is killed for as long as they live. uv sees
@@ -90,8 +90,8 @@ BUILDS_BEGIN = ("PKG_CONFIG_", "CMAKE_")
 
 
 @dataclass(frozen=True)
-class Said:
-    """How uv ended, and what it said."""
+class UvResult:
+    """How uv ended, and what it printed."""
 
     returncode: int | None
     """None: it did not end in time, and was ended."""
@@ -104,10 +104,10 @@ class Said:
         """What it was building when it ended, as `mysqlclient==2.2.8`."""
         at: dict[str, None] = {}
         for line in self.stderr.splitlines():
-            said, _, package = line.strip().removeprefix(LOGGED).rpartition(" ")
-            if said in BEGINS:
+            verb, _, package = line.strip().removeprefix(LOGGED).rpartition(" ")
+            if verb in BEGINS:
                 at[package] = None
-            elif said in ENDS:
+            elif verb in ENDS:
                 at.pop(package, None)
         return tuple(at)
 
@@ -150,8 +150,10 @@ def limit_s() -> float:
         raise BadOptionError(LIMIT, text, str(error)) from error
 
 
-def run_uv(arguments: Sequence[str], cwd: Path, *, builds: bool = True, keeps: Sequence[int] = ()) -> Said:
-    """Run uv and return what it said; the caller judges the exit status. Ends when velodrome does.
+def run_uv(
+    arguments: Sequence[str], cwd: Path, *, builds: bool = True, keeps: Sequence[int] = ()
+) -> UvResult:
+    """Run uv and return what it printed; the caller judges the exit status. Ends when velodrome does.
 
     `cwd` is a folder of velodrome's own, so that no project file near the user's decides what uv does;
     the user's own configuration of uv (mirrors, certificates) counts. `builds`: whether packages may be built.
@@ -166,12 +168,12 @@ def run_uv(arguments: Sequence[str], cwd: Path, *, builds: bool = True, keeps: S
         )
     argv = (program, "--no-progress", "--color=never", *arguments)
     order = Order(argv, installer_environment(builds) | {"RUST_LOG": LOG}, str(cwd), user=account)
-    with TemporaryFile() as said, Ward(order, said.fileno(), keeps) as ward:
+    with TemporaryFile() as output, Ward(order, output.fileno(), keeps) as ward:
         ended = ward.wait(longest_s)
         ward.stop(0.0 if ended is None else 10.0)
-        said.seek(0)
-        out = said.read().decode(errors="replace")
-        return Said(ended.code if ended else None, out, "\n".join(ward.tail.lines(LAST_LINES)))
+        output.seek(0)
+        out = output.read().decode(errors="replace")
+        return UvResult(ended.code if ended else None, out, "\n".join(ward.tail.lines(LAST_LINES)))
 
 
 RECORD = "velodrome.json"
@@ -308,7 +310,7 @@ _tell: ContextVar[Tell] = ContextVar("tell", default=_on_stderr)
 
 @contextmanager
 def telling(whom: Tell) -> Iterator[None]:
-    """Have what takes time here told to someone in this thread, instead of on standard error."""
+    """Have notices of what takes time here sent to `whom` in this thread, instead of on standard error."""
     token = _tell.set(whom)
     try:
         yield
@@ -343,25 +345,25 @@ class Site:
         return f"--python={python_of(self.folder)}"
 
     def uv(self, *arguments: str) -> str:
-        """Run uv and return what it said. Raises EnvironmentFailedError with its last lines and a cure."""
-        said = run_uv(arguments, self.folder.parent, builds=self.builds, keeps=(self.lock,))
-        if said.returncode is None:
-            at = f"building {' and '.join(said.built)}" if said.built else "at work on its packages"
+        """Run uv and return what it printed. Raises EnvironmentFailedError with its last lines and a cure."""
+        ended = run_uv(arguments, self.folder.parent, builds=self.builds, keeps=(self.lock,))
+        if ended.returncode is None:
+            at = f"building {' and '.join(ended.built)}" if ended.built else "at work on its packages"
             reason = f"uv was still {at} after {quantity.duration(limit_s())}, its limit, and was ended"
             cure = f"see what it waits for, or give it more time: {LIMIT}=2h"
-            raise EnvironmentFailedError(self.whose, reason, cure, said.last_lines)
-        if said.returncode != 0:
+            raise EnvironmentFailedError(self.whose, reason, cure, ended.last_lines)
+        if ended.returncode != 0:
             reason = "its packages could not be installed"
-            cure = _cure(said.stderr)
+            cure = _cure(ended.stderr)
             if cure == SOURCES and self.builds:
                 cure = FORBIDDEN
-            raise EnvironmentFailedError(self.whose, reason, cure, said.last_lines)
-        return said.stdout
+            raise EnvironmentFailedError(self.whose, reason, cure, ended.last_lines)
+        return ended.stdout
 
     def packages(self) -> dict[str, str]:
         """Return the version of every package in it, by name. Raises EnvironmentFailedError."""
-        said = self.uv("pip", "list", "--format=json", self.python)
-        return {package["name"]: package["version"] for package in json.loads(said)}
+        listing = self.uv("pip", "list", "--format=json", self.python)
+        return {package["name"]: package["version"] for package in json.loads(listing)}
 
 
 def kept(
@@ -376,7 +378,7 @@ def kept(
     """Return what is `ready` at `home`, made if need be, and kept from being pruned while this process lives.
 
     `whose` names the stack or client, `beside` the app that it is made for. `make` fills the folder of a site and
-    returns what its record says. Of many that want it one makes it, in any process or thread. Raises
+    returns what its record says. Of many that want it a single one makes it, in any process or thread. Raises
     EnvironmentFailedError.
     """
     cache.use(home, f"{whose} beside {beside}" if beside else whose)
@@ -404,7 +406,7 @@ def kept(
 
 def _make(home: Path, whose: str, lock: int, make: Callable[[Site], Mapping[str, Any]], builds: bool) -> None:
     for left in (*home.parent.glob(f".building-{home.name}-*"), *home.parent.glob(f".old-{home.name}-*")):
-        shutil.rmtree(left, ignore_errors=True)  # of one that was killed: nobody else makes this now
+        shutil.rmtree(left, ignore_errors=True)  # of a velodrome that was killed: nobody else makes this now
     site = Site(whose, home.with_name(f".building-{home.name}-{secrets.token_hex(4)}"), lock, builds)
     site.folder.mkdir()
     hand_over(site.folder)
@@ -426,7 +428,7 @@ def _make(home: Path, whose: str, lock: int, make: Callable[[Site], Mapping[str,
 
 @contextmanager
 def _held(path: Path, whose: str) -> Iterator[int]:
-    """Keep others from making the same environment; wait for one that does, and say for whom."""
+    """Keep others from making the same environment; wait for a process that does, and say for whom."""
     began = time.monotonic()
     named = ""
     while (number := cache.locked(path)) is None:
@@ -473,9 +475,9 @@ def unsolvable(error: EnvironmentFailedError) -> bool:
 
 UNSOLVABLE = "correct the stack's requires, or choose another interpreter"
 SOURCES = "--allow-sdist, which runs the build code of these packages on this machine"
-"""Where a package, or the version asked for, is to be had as source only."""
+"""Where a package, or the requested version, is to be had as source only."""
 FORBIDDEN = "let uv build packages: its own settings forbid it (no-build)"
-_INDEX = "see that the package index can be reached; uv's own settings name another one (UV_DEFAULT_INDEX)"
+_INDEX = "see that the package index can be reached; uv's own settings name another index (UV_DEFAULT_INDEX)"
 CURES = (
     (
         "MYSQLCLIENT_CFLAGS",
@@ -500,8 +502,8 @@ CURES = (
 )
 
 
-def _cure(said: str) -> str:
+def _cure(errors: str) -> str:
     for sign, cure in CURES:
-        if sign in said:
+        if sign in errors:
             return cure
     return "what uv says above; then run again"

@@ -1,6 +1,6 @@
 """Interpreters: from what a user names (`3.12`, a path, nothing) to the real executable, its version and its packages.
 
-A user's own interpreter is asked what is installed for it (`theirs`), and leaves no trace in its folders (`bytecode`).
+A user's own interpreter reports what is installed for it (`theirs`), and leaves no trace in its folders (`bytecode`).
 """
 
 import functools
@@ -46,7 +46,7 @@ class Interpreter:
     """A Python on this machine."""
 
     path: Path
-    """The interpreter itself: neither a shim (pyenv), which confuses uv, nor one of a virtual environment."""
+    """The interpreter itself: neither a shim (pyenv), which confuses uv, nor that of a virtual environment."""
     version: str
     """Full, e.g. `3.12.1`."""
     minor: tuple[int, int]
@@ -72,7 +72,7 @@ def quiet_environment() -> dict[str, str]:
 
 
 def find_interpreter(wanted: str | None = None) -> Interpreter:
-    """Return the interpreter meant by a path, a version such as `3.12`, or None: the one velodrome runs on.
+    """Return the interpreter meant by a path, a version such as `3.12`, or None: the interpreter velodrome runs on.
 
     It is run once, as whom servers run as. Raises InterpreterNotFoundError.
     """
@@ -93,8 +93,8 @@ def _found(wanted: str | None, _account: Account | None) -> Interpreter:
 
 def _queried(path: str, wanted: str) -> Interpreter:
     try:
-        with refusals():  # which are no fault of what was asked for
-            said = subprocess.run(
+        with refusals():  # which are no fault of the interpreter wanted
+            finished = subprocess.run(
                 answering(path, ASK),
                 capture_output=True,
                 text=True,
@@ -105,11 +105,11 @@ def _queried(path: str, wanted: str) -> Interpreter:
             )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise InterpreterNotFoundError(wanted, _why(path, error)) from error
-    if said.returncode != 0:
-        last = said.stderr.strip().splitlines()[-1:] or [f"exit status {said.returncode}"]
+    if finished.returncode != 0:
+        last = finished.stderr.strip().splitlines()[-1:] or [f"exit status {finished.returncode}"]
         raise InterpreterNotFoundError(wanted, f"it does not run ({last[0]})")
     try:
-        executable, version, minor, implementation = json.loads(said.stdout)
+        executable, version, minor, implementation = json.loads(finished.stdout)
     except ValueError as error:
         raise InterpreterNotFoundError(wanted, "it does not behave like a Python interpreter") from error
     return Interpreter(Path(executable), version, (minor[0], minor[1]), implementation)
@@ -127,7 +127,7 @@ def _why(path: str, error: Exception) -> str:
 
 
 def _by_uv(version: str) -> str | None:
-    said = subprocess.run(
+    finished = subprocess.run(
         [find_uv(), "python", "find", "--no-python-downloads", "--no-project", "--system", version],
         capture_output=True,
         text=True,
@@ -137,7 +137,7 @@ def _by_uv(version: str) -> str | None:
         env={**quiet_environment(), **current_variables()},
         **current_process(),
     )
-    return said.stdout.strip() or None if said.returncode == 0 else None
+    return finished.stdout.strip() or None if finished.returncode == 0 else None
 
 
 def _by_pyenv(version: str) -> str | None:
@@ -159,7 +159,7 @@ class Theirs:
     """What a user's interpreter has."""
 
     interpreter: Interpreter
-    """The one their environment was made of."""
+    """The interpreter their environment was made of."""
     packages: Mapping[str, str]
     """Version of everything installed, by normalized name."""
     folders: tuple[str, ...]
@@ -175,11 +175,11 @@ def theirs(python: str, guest_tree: Path) -> Theirs:
     }
     begun = guest(python, guest_tree, MODULE, env=env)
     try:
-        with refusals():  # which are no fault of what was asked for
-            said = guest_answer(begun, LONGEST_S)
-        said.check_returncode()
+        with refusals():  # which are no fault of the interpreter wanted
+            finished = guest_answer(begun, LONGEST_S)
+        finished.check_returncode()
         answer = json.loads(
-            said.stdout.splitlines()[-1]
+            finished.stdout.splitlines()[-1]
         )  # something that a .pth file starts may print as well
     except (OSError, subprocess.SubprocessError, ValueError, IndexError) as error:
         raise InterpreterNotFoundError(python, f"it does not report what is installed ({error})") from error

@@ -23,7 +23,7 @@ _NAME = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)\s*(\[[^\]]*\])?[^;]*(;.*)?"
 
 
 def with_versions(requires: Sequence[str], packages: Mapping[str, str]) -> tuple[str, ...]:
-    """Return requirements in which each of `packages` has that version; one they do not name is added.
+    """Return requirements in which each of `packages` has that version; a package they do not name is added.
 
     Names are compared as installers do: without regard to case, and with `-`, `_` and `.` alike (PEP 503).
     """
@@ -99,13 +99,13 @@ def wanted(raced: Iterable[tuple[Stack, Recipe]] = ()) -> list[tuple[str, ...]]:
     That is the stacks, the clients that make databases ready, and the stacks that are `raced` on recipes.
     """
     shipped = [entry.thing for entry in plugins.shipped(catalog.STACK) if not entry.error]
-    preparers = [tuple(sorted(one.requires)) for one in client.clients().values() if one.prepare]
+    preparers = [tuple(sorted(entry.requires)) for entry in client.clients().values() if entry.prepare]
     stacks = [catalog.requires(stack) for stack in shipped]
     return sorted({*stacks, *preparers, *(catalog.requires(*pair) for pair in raced)} - {()})
 
 
 def renew(sets: Iterable[tuple[str, ...]], folder: Path = FOLDER) -> list[str]:
-    """Write the lock of each set, remove those nobody wants, and return what uv said where it failed."""
+    """Write the lock of each set, remove those nobody wants, and return uv's message where it failed."""
     every = list(sets)
     problems = write(every, folder)
     for old in set(folder.glob("*.txt")) - {folder / path_of(requires).name for requires in every}:
@@ -114,7 +114,7 @@ def renew(sets: Iterable[tuple[str, ...]], folder: Path = FOLDER) -> list[str]:
 
 
 def write(sets: Iterable[tuple[str, ...]], folder: Path = FOLDER) -> list[str]:
-    """Write the lock of each set, and return what uv said where it failed."""
+    """Write the lock of each set, and return uv's message where it failed."""
     folder.mkdir(exist_ok=True)
     problems = [_compile(requires, folder / path_of(requires).name) for requires in sets]
     return [problem for problem in problems if problem]
@@ -124,7 +124,7 @@ def _compile(requires: tuple[str, ...], target: Path) -> str:
     source = target.with_suffix(".in")
     source.write_text("".join(f"{line}\n" for line in requires))
     try:
-        said = run_uv(
+        ended = run_uv(
             (
                 "pip",
                 "compile",
@@ -142,4 +142,4 @@ def _compile(requires: tuple[str, ...], target: Path) -> str:
         )
     finally:
         source.unlink()
-    return f"{' '.join(requires)}: {' '.join(said.last_lines)}" if said.returncode else ""
+    return f"{' '.join(requires)}: {' '.join(ended.last_lines)}" if ended.returncode else ""

@@ -2,14 +2,14 @@
 
 On Linux the length of the queue bounds two: connections whose handshake is done and that nobody has accepted, and
 handshakes under way. A SYN that finds the first full is dropped, and the client sends it again after 1 s, then 2 s
-later. One that finds the second full is answered with a cookie (`tcp_syncookies`): the client believes itself
+later. A client that finds the second full is answered with a cookie (`tcp_syncookies`): the client believes itself
 connected and sends its request, and the server, which has kept nothing, drops that till there is room; it is sent
 again at growing intervals. Where neither was full at first the last packet of the handshake may find no room: it is
 dropped too, or answered with a reset if `tcp_abort_on_overflow` is set. `ListenOverflows` counts all of these. Other
 systems reset at once.
 
 `patience_s` is how long a burst may take: a SYN is sent at 0, 1, 3 and 7 s, and some come in with the last.
-A link (`rtt_ms`) or settings of TCP (`ipv4`) need a network namespace, and are refused without the right to make one.
+A link (`rtt_ms`) or settings of TCP (`ipv4`) need a network namespace, and are refused without the right to make it.
 """
 
 import re
@@ -116,7 +116,7 @@ class Tried:
     knocks: Sequence[Knock]
     counted: Mapping[str, int | None]
     limit: int | None
-    """Of the queue, as the kernel has it; it holds one more."""
+    """Of the queue, as the kernel has it; it holds one connection more."""
 
 
 def run(settings: Mapping[str, Setting], lab: Lab) -> Outcome:
@@ -125,7 +125,7 @@ def run(settings: Mapping[str, Setting], lab: Lab) -> Outcome:
     backlogs, ipv4 = _texts(settings["backlogs"]), _texts(settings["ipv4"])
     made = environment_of(str(settings["stack"]), settings, lab)
     facts: dict[str, Fact] = {}
-    said = []
+    parts = []
     with between(Link(rtt_ms=rtt_ms) if rtt_ms or ipv4 else None, cpus=lab.cpus) as site:
         with entered(site.server):
             for line in ipv4:
@@ -134,8 +134,8 @@ def run(settings: Mapping[str, Setting], lab: Lab) -> Outcome:
         for backlog in backlogs:
             tried = _tried(_length(backlog), settings, made, site, lab)
             facts |= _facts(backlog, tried)
-            said.append(f"queue {backlog}: {_sentence(facts, backlog, float(settings['patience_s']))}")  # type: ignore[arg-type]
-    sentence = f"{settings['bursts']} bursts of {settings['burst']} connections; {'; '.join(said)}."
+            parts.append(f"queue {backlog}: {_sentence(facts, backlog, float(settings['patience_s']))}")  # type: ignore[arg-type]
+    sentence = f"{settings['bursts']} bursts of {settings['burst']} connections; {'; '.join(parts)}."
     return Outcome(facts, sentence)
 
 
@@ -150,7 +150,7 @@ def _length(text: str) -> int:
 
 
 def _set(line: str) -> None:
-    """Set one of net.ipv4 in the present namespace, which is ours. Raises BadOptionError."""
+    """Set a value of net.ipv4 in the present namespace, which is ours. Raises BadOptionError."""
     name, equals, value = line.partition("=")
     if not equals or not re.fullmatch("tcp_[a-z0-9_]+", name):
         raise BadOptionError("ipv4", line, 'write settings of TCP as ["tcp_abort_on_overflow=1"]')

@@ -24,8 +24,8 @@ def run(settings: Mapping[str, Setting], lab: Lab) -> Outcome:
         made = environment_of(stack, settings, lab)
         arguments = ("resolver", f"--client={client}", f"--resolver={resolver}", f"--seconds={name_s}")
         facts[f"blocked_ms.{called}"] = run_program(made, lab, PROGRAM, *arguments)["blocked_s"] * 1000
-    said = ", ".join(f"{called} {facts[f'blocked_ms.{called}']:.0f} ms" for called in TRIED)
-    return Outcome(facts, f"While a name took {name_s:g} s the loop stood still for: {said}.")
+    blocked = ", ".join(f"{called} {facts[f'blocked_ms.{called}']:.0f} ms" for called in TRIED)
+    return Outcome(facts, f"While a name took {name_s:g} s the loop stood still for: {blocked}.")
 
 
 experiment = Kind(

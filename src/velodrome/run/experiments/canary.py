@@ -114,7 +114,7 @@ def _ask(server: Server, markers: list[bytes]) -> int:
 
 
 def _sentence(lost: Lost, facts: Mapping[str, Fact], connections: int) -> str:
-    said = [f"Requests over {connections} connections at once, each with a marker of its own"]
+    parts = [f"Requests over {connections} connections at once, each with a marker of its own"]
     for place, by_stack in lost.items():
         leaks = [
             f"{name} ({count} of {facts[f'requests.{name}']:g})" for name, count in by_stack.items() if count
@@ -122,8 +122,8 @@ def _sentence(lost: Lost, facts: Mapping[str, Fact], connections: int) -> str:
         stays = [name for name, count in by_stack.items() if count == 0]
         what = [f"lost in {', '.join(leaks)}"] if leaks else []
         what += [f"kept in {', '.join(stays)}"] if stays else []
-        said.append(f"{place}: {'; '.join(what) or 'there is no such place'}")
-    return ". ".join(said) + "."
+        parts.append(f"{place}: {'; '.join(what) or 'there is no such place'}")
+    return ". ".join(parts) + "."
 
 
 experiment = Kind(

@@ -22,15 +22,15 @@ def run(settings: Mapping[str, Setting], lab: Lab) -> Outcome:
     if tasks < 1:
         raise BadOptionError("fewest", str(tasks), "at least 1 is needed")
     facts: dict[str, Fact] = {}
-    said = []
+    parts = []
     while tasks <= most:
         found = run_program(made, lab, PROGRAM, "crowd", f"--tasks={tasks}", f"--period={period_s}")
         for fact in ("late_p50_ms", "late_p99_ms", "cpu_share"):
             facts[f"{fact}.{tasks}"] = found[fact]
-        said.append(f"{tasks} tasks {found['late_p99_ms']:.1f} ms at {found['cpu_share']:.0%} of a CPU")
+        parts.append(f"{tasks} tasks {found['late_p99_ms']:.1f} ms at {found['cpu_share']:.0%} of a CPU")
         tasks *= 10
     return Outcome(
-        facts, f"A timer beside tasks that wake every {period_s:g} s was late at p99 by: {', '.join(said)}."
+        facts, f"A timer beside tasks that wake every {period_s:g} s was late at p99 by: {', '.join(parts)}."
     )
 
 

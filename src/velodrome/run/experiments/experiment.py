@@ -27,7 +27,7 @@ class Outcome:
     """What an experiment came to."""
 
     facts: Mapping[str, Fact]
-    """By name; units are in the names. A dot tells of whom: `mismatches.gunicorn-gevent`. None: could not be told."""
+    """By name; units are in the names. A dot tells of whom: `mismatches.gunicorn-gevent`. None: not known."""
     sentence: str
     """What was seen, for people."""
     last_lines: tuple[str, ...] = ()

@@ -42,12 +42,12 @@ def request(server: Server) -> str:
     try:
         connection.request("GET", "/")
         answer = connection.getresponse()
-        said = answer.read().decode(errors="replace")
+        status = answer.read().decode(errors="replace")
     except (OSError, http.client.HTTPException) as error:
         return f"{type(error).__name__}: {error}"
     finally:
         connection.close()
-    return "" if (answer.status, said) == (200, greeting(NAME)) else said[:TOLD_CHARACTERS]
+    return "" if (answer.status, status) == (200, greeting(NAME)) else status[:TOLD_CHARACTERS]
 
 
 def run(settings: Mapping[str, Setting], lab: Lab) -> Outcome:
@@ -55,7 +55,7 @@ def run(settings: Mapping[str, Setting], lab: Lab) -> Outcome:
     web, peer = stacks_of(settings)
     requests = int(settings["requests"])  # type: ignore[arg-type]
     facts: dict[str, Fact] = {}
-    said = []
+    parts = []
     with listening(Served(peer, PEER, environment_of(peer, {}, lab)), lab) as third:
         peer_address = {GRPC_VARIABLE: address(third)}
         made = environment_of(web, settings, lab)
@@ -66,8 +66,8 @@ def run(settings: Mapping[str, Setting], lab: Lab) -> Outcome:
                 wrong = [why for why in (request(server) for _ in range(requests)) if why]
             facts[f"answered.{moment}"] = float(requests - len(wrong))
             facts[f"error.{moment}"] = _INSTALLED.sub("", wrong[0]) if wrong else ""
-            said.append(f"{moment}: {requests - len(wrong)} of {requests} answered")
-    return Outcome(facts, f"Channel made {'; '.join(said)}.")
+            parts.append(f"{moment}: {requests - len(wrong)} of {requests} answered")
+    return Outcome(facts, f"Channel made {'; '.join(parts)}.")
 
 
 experiment = Kind(

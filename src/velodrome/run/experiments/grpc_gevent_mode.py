@@ -40,8 +40,8 @@ def run(settings: Mapping[str, Setting], lab: Lab) -> Outcome:
     """Try server and client in both ways."""
     made = environment_of(str(settings["stack"]), settings, lab)
     facts: dict[str, Fact] = {}
-    said = [*_as_server(made, settings, lab, facts), *_as_client(made, settings, lab, facts)]
-    return Outcome(facts, f"grpcio patched by gevent: {'; '.join(said)}.")
+    parts = [*_as_server(made, settings, lab, facts), *_as_client(made, settings, lab, facts)]
+    return Outcome(facts, f"grpcio patched by gevent: {'; '.join(parts)}.")
 
 
 def _as_server(

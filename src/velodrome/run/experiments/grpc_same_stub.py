@@ -29,12 +29,12 @@ def run(settings: Mapping[str, Setting], lab: Lab) -> Outcome:
         facts[f"same.{option}"] = all(blocking[effect] == aio[effect] for effect in effects)
     heeded = {kind: row["stalled_keepalive_timeout"] == "UNAVAILABLE" for kind, row in found.items()}
     facts |= {f"keepalive_timeout_heeded.{kind}": yes for kind, yes in heeded.items()}
-    said = [f"a call on {CHANNELS[kind]} is {_awaitable(row['awaitable'])}" for kind, row in found.items()]
+    parts = [f"a call on {CHANNELS[kind]} is {_awaitable(row['awaitable'])}" for kind, row in found.items()]
     differ = [option for option in OPTIONS if not facts[f"same.{option}"]]
-    said.append(f"they differ in {', '.join(differ)}" if differ else "their options do the same")
+    parts.append(f"they differ in {', '.join(differ)}" if differ else "their options do the same")
     if not any(heeded.values()):
-        said.append("keepalive_timeout_ms does nothing on either")
-    return Outcome(facts, f"One stub: {'; '.join(said)}.")
+        parts.append("keepalive_timeout_ms does nothing on either")
+    return Outcome(facts, f"One stub: {'; '.join(parts)}.")
 
 
 def _awaitable(yes: bool) -> str:

@@ -18,21 +18,21 @@ def run(settings: Mapping[str, Setting], lab: Lab) -> Outcome:
     """Ask many times at once and read what the workers tell."""
     workers, requests = int(settings["workers"]), int(settings["requests"])  # type: ignore[arg-type]
     facts: dict[str, Fact] = {}
-    said = []
+    parts = []
     for name in stacks_of(settings):
         served = Served(name, NOTHING, environment_of(name, settings, lab), APP, {"workers": workers})
         with serving(served, lab) as server, ThreadPoolExecutor(requests) as pool:
-            asked = [pool.submit(ask, server) for _ in range(requests)]
-            answers = [json.loads(one.result()[0]) for one in asked]
-        facts[f"patched.{name}"] = all(all(one["patched"].values()) for one in answers)
-        facts[f"at_once.{name}"] = float(max(one["at_once"] for one in answers))
-        facts[f"workers.{name}"] = float(len({one["pid"] for one in answers}))
+            answering = [pool.submit(ask, server) for _ in range(requests)]
+            answers = [json.loads(future.result()[0]) for future in answering]
+        facts[f"patched.{name}"] = all(all(answer["patched"].values()) for answer in answers)
+        facts[f"at_once.{name}"] = float(max(answer["at_once"] for answer in answers))
+        facts[f"workers.{name}"] = float(len({answer["pid"] for answer in answers}))
         facts[f"in_greenlets.{name}"] = all(
-            one["greenlet"] not in ("NoneType", "greenlet") for one in answers
+            answer["greenlet"] not in ("NoneType", "greenlet") for answer in answers
         )
         patched = "patched" if facts[f"patched.{name}"] else "not patched"
-        said.append(f"{name} {patched}, at most {facts[f'at_once.{name}']:g} at once in a worker")
-    return Outcome(facts, f"Of {requests} requests at once: {'; '.join(said)}.")
+        parts.append(f"{name} {patched}, at most {facts[f'at_once.{name}']:g} at once in a worker")
+    return Outcome(facts, f"Of {requests} requests at once: {'; '.join(parts)}.")
 
 
 experiment = Kind(

@@ -1,4 +1,5 @@
-"""What experiments start: programs of the guest's, which print their findings, and servers, asked one thing at a time.
+"""What experiments start: programs of the guest's, which print their findings, and servers, which get one request at a
+time.
 
 made = environment_of("tornado", settings, lab)
 facts = run_program(made, lab, "velodrome.guest.experiments.blocked_loop", "crowd", "--tasks=100")
@@ -48,8 +49,8 @@ def environment_of(name: str, settings: Mapping[str, Setting], lab: Lab) -> Envi
     Raises KeyError for a stack that is not there, EnvironmentFailedError, InterpreterNotFoundError.
     """
     stack = lab.stacks[name]
-    asked = settings.get("packages", ())
-    set_to = dict(line.split("=", 1) for line in (asked if isinstance(asked, tuple) else ()))
+    written = settings.get("packages", ())
+    set_to = dict(line.split("=", 1) for line in (written if isinstance(written, tuple) else ()))
     needed = {line.partition("==")[0].lower() for line in catalog.requires(stack)}
     packages = {package: version for package, version in set_to.items() if package.lower() in needed}
     return lab.environment(stack, str(settings.get("python", "")) or None, packages)
@@ -132,7 +133,7 @@ def serving(served: Served, lab: Lab, site: Site | Loopback = LOOPBACK) -> Itera
 def ask(server: Server, times: int = 1, headers: Mapping[str, str] | None = None) -> list[bytes]:
     """Ask so many times one after the other, on one connection where it is kept; return the bodies.
 
-    Raises OSError or HTTPException where an answer fails, ServerNotReadyError for one that is not 200.
+    Raises OSError or HTTPException where an answer fails, ServerNotReadyError for an answer that is not 200.
     """
     bodies = []
     connection = http.client.HTTPConnection(server.serving.host, server.serving.port, timeout=ANSWER_S)

@@ -47,17 +47,17 @@ def run_experiment(experiment: Experiment, lab: Lab, kind: Kind | None = None) -
         settings = {**kind.defaults, **experiment.settings}
         with tempfile.TemporaryFile() as output:
             ended, lines = _bounded(kind, settings, lab, deadline_s, output)
-            said = _said(output)
+            report = _report(output)
     except Exception as error:  # this machine refuses something, or it is a bug: of this experiment alone
         lines = error.last_lines if isinstance(error, VelodromeError) else ()
         return Finding(experiment, started_at, failed=faults.sentence(error), last_lines=lines)
-    if said and "outcome" in said:
-        outcome = said["outcome"]
+    if report and "outcome" in report:
+        outcome = report["outcome"]
         found = (outcome["facts"], outcome["sentence"])
         return Finding(experiment, started_at, *found, last_lines=tuple(outcome["last_lines"]))
-    if said:
-        last = tuple(said.get("last_lines", ())) or lines
-        return Finding(experiment, started_at, failed=said["failed"], last_lines=last)
+    if report:
+        last = tuple(report.get("last_lines", ())) or lines
+        return Finding(experiment, started_at, failed=report["failed"], last_lines=last)
     if ended is None:
         sentence = f"It was still running after {short(deadline_s)} s, its deadline, and was ended."
         return Finding(experiment, started_at, {"timed_out": True}, sentence, last_lines=lines)
@@ -81,7 +81,7 @@ def _bounded(
         return ended, ward.tail.lines()
 
 
-def _said(output: IO[bytes]) -> dict[str, Any] | None:
+def _report(output: IO[bytes]) -> dict[str, Any] | None:
     output.seek(0)
     try:
         found = json.loads(output.read())
@@ -99,7 +99,9 @@ def task(kind: Kind, settings: Mapping[str, Setting], lab: Lab) -> str:
             "extra": list(lab.extra),
             "guest_tree": str(lab.guest_tree),
             "cpus": list(lab.cpus),
-            "where": {name: [one.version, str(one.parent)] for name, one in lab.where.items()},
+            "where": {
+                name: [hierarchy.version, str(hierarchy.parent)] for name, hierarchy in lab.where.items()
+            },
             "databases": dict(lab.databases),
             "turn_ns": dict(lab.turn_ns),
             "start_seconds": lab.start_seconds,
@@ -151,7 +153,7 @@ def _document(found: Outcome) -> dict[str, Any]:
 
 
 def _plain(fact: Fact) -> Fact:
-    """JSON knows neither NaN nor infinity: what is no number could not be told. A count is a number like any other."""
+    """JSON knows neither NaN nor infinity: what is no number is not known. A count is a number like any other."""
     if isinstance(fact, bool) or not isinstance(fact, int | float):
         return fact
     return float(fact) if math.isfinite(fact) else None

@@ -44,14 +44,14 @@ def run(settings: Mapping[str, Setting], lab: Lab) -> Outcome:
     recipe = catalog.recipe(str(settings["recipe"]))
     requests = int(settings["requests"])  # type: ignore[arg-type]
     facts: dict[str, Fact] = {}
-    said = []
+    parts = []
     for name in stacks_of(settings):
         served = Served(name, recipe, environment_of(name, settings, lab), under=counted)
         few, many = counts(served, lab, FIRST), counts(served, lab, FIRST + requests)
         for what in ("callbacks", "timers", "futures"):
             facts[f"{what}_per_request.{name}"] = (many[what] - few[what]) / requests
-        said.append(f"{name} {facts[f'callbacks_per_request.{name}']:.1f}")
-    sentence = f"Callbacks through the scheduler per request of {recipe.name}: {', '.join(said)}."
+        parts.append(f"{name} {facts[f'callbacks_per_request.{name}']:.1f}")
+    sentence = f"Callbacks through the scheduler per request of {recipe.name}: {', '.join(parts)}."
     return Outcome(facts, sentence)
 
 

@@ -2,7 +2,7 @@
 
 Facts by kind of switch (`guest/experiments/switch_kinds.py` tells how each is done): `ns.KIND` is the median of some
 repeats, `low_ns.KIND` and `high_ns.KIND` the quartiles, `times.KIND` the median over that of a generator. Then, by
-kind of flow, `interrupted.KIND`: whether one that works without a pause is made to let others work.
+kind of flow, `interrupted.KIND`: whether a flow that works without a pause is made to let others work.
 """
 
 from collections.abc import Mapping
@@ -29,8 +29,8 @@ def run(settings: Mapping[str, Setting], lab: Lab) -> Outcome:
         facts[f"times.{kind}"] = row["ns"] / found["switches"][CHEAPEST]["ns"] if row else None
     facts |= {f"interrupted.{kind}": seen for kind, seen in found["interrupted"].items()}
     told_kinds = {kind: row["ns"] for kind, row in found["switches"].items() if row}
-    said = [f"{kind} {_time(ns)}" for kind, ns in sorted(told_kinds.items(), key=lambda item: item[1])]
-    return Outcome(facts, f"CPU time of a switch: {', '.join(said)}.")
+    parts = [f"{kind} {_time(ns)}" for kind, ns in sorted(told_kinds.items(), key=lambda item: item[1])]
+    return Outcome(facts, f"CPU time of a switch: {', '.join(parts)}.")
 
 
 def _time(ns: float) -> str:

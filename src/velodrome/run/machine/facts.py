@@ -64,15 +64,15 @@ def place(
     core_of = core_of or {}
     order = sorted(cpus, key=lambda cpu: (core_of.get(cpu, cpu), cpu))
     count = len(order)
-    asked = count if limits.cpus == "all" else limits.cpus
-    if asked is not None and asked < 1:
+    wanted = count if limits.cpus == "all" else limits.cpus
+    if wanted is not None and wanted < 1:
         listed = ", ".join(map(str, sorted(cpus)))
         raise LimitError(
-            f"cpus = {asked}", f"velodrome may use {count} ({listed})", "Give a number from 1 on"
+            f"cpus = {wanted}", f"velodrome may use {count} ({listed})", "Give a number from 1 on"
         )
     load = max(1, count // 4)
     upstream = max(1, count // 8) if count > 2 else 0
-    server = min(asked, count) if asked is not None else max(1, count - load - upstream)
+    server = min(wanted, count) if wanted is not None else max(1, count - load - upstream)
     spare = order[server:]
     load_cpus = spare[:load] or order[-load:]
     upstream_cpus = spare[load : load + upstream] or load_cpus
@@ -83,14 +83,14 @@ def place(
         upstream_cpus=tuple(upstream_cpus),
         shared=bool(set(server_cpus) & set(load_cpus)),
         enforced_by="nothing",
-        notes=(*_too_few(asked, count), *_notes(server_cpus, load_cpus, upstream_cpus, core_of)),
+        notes=(*_too_few(wanted, count), *_notes(server_cpus, load_cpus, upstream_cpus, core_of)),
     )
 
 
-def _too_few(asked: int | None, count: int) -> tuple[str, ...]:
-    if asked is None or asked <= count:
+def _too_few(wanted: int | None, count: int) -> tuple[str, ...]:
+    if wanted is None or wanted <= count:
         return ()
-    return (f"the answer is for {asked} CPUs, and the server has all {count} there are here",)
+    return (f"the answer is for {wanted} CPUs, and the server has all {count} there are here",)
 
 
 def _notes(

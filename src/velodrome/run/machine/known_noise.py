@@ -1,7 +1,7 @@
 """What earlier runs taught of the noise of this machine: kept in the cache, and in the header of each run begun since.
 
 keep(machine, learned(run, stacks))      # after a race
-of(machine)                              # the table that the next one is judged with
+of(machine)                              # the table that the next run is judged with
 """
 
 import json
@@ -49,7 +49,9 @@ def _seen(machine: Machine) -> dict[str, Spread]:
         seen = adapter(dict[str, Spread]).validate_python(kept["seen"])
     except (OSError, ValueError, KeyError, TypeError, ValidationError, NoHomeError):
         return {}
-    return {name: one for name, one in seen.items() if name in SHARES and one.share > 0 and one.df > 0}
+    return {
+        name: spread for name, spread in seen.items() if name in SHARES and spread.share > 0 and spread.df > 0
+    }
 
 
 def _called(machine: Machine) -> dict[str, str]:

@@ -157,8 +157,10 @@ def _without_groups(limits: Limits, groups: tuple[Group, ...], account: Path | N
     if sys.platform != "linux":
         if limits == Limits():
             return Bounds("nothing")
-        asked = f"cpus = {limits.cpus}" if limits.cpus is not None else f"memory = {limits.memory_bytes}"
-        raise LimitError(asked, "this system enforces neither affinity nor memory", "Run this study on Linux")
+        wanted = f"cpus = {limits.cpus}" if limits.cpus is not None else f"memory = {limits.memory_bytes}"
+        raise LimitError(
+            wanted, "this system enforces neither affinity nor memory", "Run this study on Linux"
+        )
     if limits.memory_bytes is None:
         return Bounds("affinity and rlimits", groups, account=account)
     note = (
@@ -201,7 +203,8 @@ def _memory(where: Hierarchy, limit: int) -> list[tuple[str, str]]:
 def proven(limits: Limits, server_cpus: Sequence[int]) -> Mapping[str, Hierarchy]:
     """Return the hierarchies in which a group for these limits could be made and joined, just now.
 
-    Permissions on files do not tell the whole truth (a v2 group may refuse processes), so one is started.
+    Permissions on files do not tell the whole truth (a v2 group may refuse processes), so a group is made and a process
+    started in it.
     """
     where = hierarchies()
     for names in (set(where), set()):

@@ -48,12 +48,12 @@ def alone(
     path = file or lock_file()
     number = _taken(path, wait_s, on_wait)
     try:
-        said = f"{what[:LONGEST_WHAT]}, process {os.getpid()} of {_user(os.geteuid())}".replace("\n", " ")
+        holder = f"{what[:LONGEST_WHAT]}, process {os.getpid()} of {_user(os.geteuid())}".replace("\n", " ")
         with suppress(
             OSError
         ):  # of another user who keeps it to themselves, or on a full disk: held all the same
             os.ftruncate(number, 0)
-            os.pwrite(number, said.encode(), 0)
+            os.pwrite(number, holder.encode(), 0)
         yield
     finally:
         os.close(number)
@@ -145,13 +145,13 @@ def _refuse_foreign(path: Path, number: int) -> None:
     """Raise LockError for what is no lock of ours: it would be overwritten."""
     if not stat.S_ISREG(os.fstat(number).st_mode):
         raise LockError(str(path), "it is no ordinary file")
-    said = os.pread(number, LONGEST + 1, 0).decode(errors="replace")
-    if said and (len(said) > LONGEST or not SAID.fullmatch(said)):
+    holder = os.pread(number, LONGEST + 1, 0).decode(errors="replace")
+    if holder and (len(holder) > LONGEST or not SAID.fullmatch(holder)):
         raise LockError(str(path), "it holds something else, which is left as it is")
 
 
 def _is_there(path: Path, number: int) -> bool:
-    """Whether the file that is held is still the one of that name."""
+    """Whether the file that is held is still the file of that name."""
     try:
         return os.path.samestat(os.fstat(number), path.lstat())
     except FileNotFoundError:
@@ -160,12 +160,12 @@ def _is_there(path: Path, number: int) -> bool:
 
 def _holder(number: int) -> str:
     """Return who holds the lock: as the file says, unless the kernel knows of another process."""
-    said = os.pread(number, LONGEST, 0).decode(errors="replace").strip()
-    named = SAID.fullmatch(said)
+    holder = os.pread(number, LONGEST, 0).decode(errors="replace").strip()
+    named = SAID.fullmatch(holder)
     pid = _pid_of_holder(os.fstat(number))
     if pid and not (named and named[1] == str(pid)):
         return f"process {pid}{_of_user(pid)}"
-    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in said)
+    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in holder)
 
 
 def _pid_of_holder(file: os.stat_result) -> int:

@@ -180,7 +180,7 @@ class Netlink(Wire):
 
 @dataclass(frozen=True)
 class TcpSocket:
-    """One socket whose local port was asked for."""
+    """A socket whose local port was looked up."""
 
     address: str
     port: int
@@ -195,7 +195,7 @@ class TcpSocket:
 
 
 def listening(port: int) -> tuple[TcpSocket, ...] | None:
-    """Return the sockets that listen on `port`, IPv4 and IPv6; None where the kernel cannot be asked."""
+    """Return the sockets that listen on `port`, IPv4 and IPv6; None where the kernel does not report them."""
     return _ask(port, 1 << LISTEN)
 
 

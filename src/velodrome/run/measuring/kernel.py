@@ -75,7 +75,7 @@ def host_facts(before: Counters, after: Counters, known_cpu_s: float, known: Col
 
     What others used is known from two sources, and the smaller counts. The machine's own clock looks who runs at each
     tick; a load at 1,000/s beats with the ticks, so that it is seen at all of them or at none. The clocks of
-    the other processes are exact, but one that reaps a child is charged with all the child ever did.
+    the other processes are exact, but a process that reaps a child is charged with all the child ever did.
     """
     other = None
     if before.busy_s is not None and after.busy_s is not None:
@@ -96,8 +96,8 @@ def losses(
 ) -> CpuLosses | None:
     """Return what these CPUs lost between two readings; None where the machine does not tell of each.
 
-    `known_cpu_s` is what the trial's own processes used that may run on them; one that may run elsewhere as well is
-    counted as if it had been here all the time, so that nothing of the trial is taken for others. `other_cpu_s` is
+    `known_cpu_s` is what the trial's own processes used that may run on them; a process that may run elsewhere as well
+    is counted as if it had been here all the time, so that nothing of the trial is taken for others. `other_cpu_s` is
     what others used of the whole machine, and no more than that can have been here.
     """
     if (

@@ -7,7 +7,7 @@ A second server may bind the same port in silence (SO_REUSEPORT: grpcio does) an
     use = serving.use()
 
 CPU time of threads and their waiting for a CPU are those of /proc/PID/task/TID/schedstat
-(Documentation/scheduler/sched-stats.rst), in nanoseconds; reading one takes 10 us.
+(Documentation/scheduler/sched-stats.rst), in nanoseconds; reading a file takes 10 us.
 """
 
 import os

@@ -73,7 +73,7 @@ class Rest:
     cpus: float | None
     """CPUs used, e.g. 1.0: one whole CPU; None: not watched."""
     busy: Mapping[int, float]
-    """CPUs used by process, those that used more than a twentieth of one."""
+    """CPUs used by process, those that used more than a twentieth of a CPU."""
 
 
 @dataclass(frozen=True)
@@ -237,7 +237,7 @@ class Sampler:
     ) -> None:
         """`group`: a control group that holds the server alone and accounts for CPU, if there is one.
 
-        `inside`: the server's network, where it is one of its own.
+        `inside`: the server's network, where it has a network of its own.
         """
         self._inside = inside
         self.root, self.port, self.span_s, self.every_s = root, port, span_s, every_s
@@ -263,7 +263,7 @@ class Sampler:
     def rest(self) -> Rest:
         """Watch the server do nothing, until it does nothing, at most `SETTLE_S`; blocks that long.
 
-        Workers that still import when the first one answers are waited for in passing.
+        Workers that still import when the first answers are waited for in passing.
         """
         until = time.monotonic() + SETTLE_S
         while True:

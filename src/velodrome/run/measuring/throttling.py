@@ -3,7 +3,7 @@
     throttling = Throttling(pid)
     throttling.seconds()          # since the groups were made; None: no group of it tells
 
-A quota may be set on any group above: in a container the one that counts is often the outermost that can be seen.
+A quota may be set on any group above: in a container the group that counts is often the outermost that can be seen.
 """
 
 from collections.abc import Iterator
@@ -36,8 +36,8 @@ class Throttling:
 
         None where none of them tells.
         """
-        told = [found for file in self._files if (found := _periods(file)) is not None]
-        return (sum(one for one, _ in told), sum(one for _, one in told)) if told else None
+        counted = [found for file in self._files if (found := _periods(file)) is not None]
+        return (sum(count for count, _ in counted), sum(count for _, count in counted)) if counted else None
 
 
 def _files(mounts: str, groups: str) -> Iterator[Path]:
@@ -57,10 +57,10 @@ def _files(mounts: str, groups: str) -> Iterator[Path]:
             continue
         top = Path(mount)
         folder = below(top, root, path)
-        for each in (folder, *folder.parents):
-            if (each / "cpu.stat").exists():
-                yield each / "cpu.stat"
-            if each == top:
+        for parent in (folder, *folder.parents):
+            if (parent / "cpu.stat").exists():
+                yield parent / "cpu.stat"
+            if parent == top:
                 break
 
 

@@ -33,9 +33,9 @@ class ProcessUse:
     pid: int
     parent: int
     started: float
-    """Tells a process from a later one with the same number; comparable on one machine only."""
+    """Tells a process from a later process with the same number; comparable on one machine only."""
     cpu_s: float
-    """Its own, all threads, dead ones too."""
+    """Its own, all threads, dead threads too."""
     user_share: float
     """Of its own CPU, the part spent outside the kernel, 0 to 1."""
     children_cpu_s: float

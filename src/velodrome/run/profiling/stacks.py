@@ -51,7 +51,7 @@ _OUTSIDE = {("multiprocessing/resource_tracker.py", "main")}
 
 @cache
 def _unblocked() -> tuple[str, ...]:
-    return (*_UNBLOCKED, *(path for one in catalog.servers().values() for path in one.never_blocks))
+    return (*_UNBLOCKED, *(path for server in catalog.servers().values() for path in server.never_blocks))
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ def stacks_of(text: str, line_of: LineOf, handler_waits: bool, ticks: int) -> di
 
     `line_of` tells the text of a line of source; `handler_waits`: whether a woven handler, which has no source
     here, may be waiting in its own frame. Threads that were there through half of the `ticks` and never worked
-    are left out where others did: a master, a resource tracker, a pool that nobody asked would dilute the rest.
+    are left out where others did: a master, a resource tracker, a pool that nobody used would dilute the rest.
     """
     by_thread: dict[tuple[str, str], Counter[Stack]] = {}
     for seen in _lines(text):
@@ -117,10 +117,12 @@ def stacks_of(text: str, line_of: LineOf, handler_waits: bool, ticks: int) -> di
         mark = _mark(seen, line_of, handler_waits)
         stack = (f"process {seen.process}", *short, *([mark] if mark else []))
         by_thread.setdefault((seen.process, seen.thread), Counter())[stack] += seen.count
-    at_work = [one for one in by_thread.values() if not all(map(idle, one)) or one.total() < ticks / 2]
+    at_work = [
+        thread for thread in by_thread.values() if not all(map(idle, thread)) or thread.total() < ticks / 2
+    ]
     found: Counter[Stack] = Counter()
-    for one in at_work or by_thread.values():
-        found.update(one)
+    for thread in at_work or by_thread.values():
+        found.update(thread)
     return dict(found)
 
 
@@ -150,7 +152,9 @@ def _mark(seen: Seen, line_of: LineOf, handler_waits: bool) -> str:
     if not seen.frames:
         return OPAQUE  # a thread of Python that is outside of it
     function, file, line = seen.frames[-1]
-    leaf = Leaf(function, shortened(file), line_of(file, line), [shortened(one[1]) for one in seen.frames])
+    leaf = Leaf(
+        function, shortened(file), line_of(file, line), [shortened(frame[1]) for frame in seen.frames]
+    )
     if waits(leaf, handler_waits):
         return WAITS
     return OPAQUE if in_c_loop(leaf) else ""

@@ -107,8 +107,8 @@ def record(
 
 def _refusal(finished: Finished) -> ProfilerError:
     """Return why nothing was recorded, with the cure."""
-    said = finished.errors + finished.output
-    if "Permission Denied" in said or "Operation not permitted" in said or "EPERM" in said:
+    output = finished.errors + finished.output
+    if "Permission Denied" in output or "Operation not permitted" in output or "EPERM" in output:
         scope = PTRACE_SCOPE.read_text().strip() if PTRACE_SCOPE.exists() else ""
         why = f" (kernel.yama.ptrace_scope is {scope})" if scope not in ("", "0") else ""
         return ProfilerError(
@@ -116,14 +116,18 @@ def _refusal(finished: Finished) -> ProfilerError:
             "Run velodrome as root, in a container with --cap-add SYS_PTRACE, or set "
             "kernel.yama.ptrace_scope to 0",
         )
-    if "find python version" in said or "Unsupported version" in said or "unsupported python" in said.lower():
+    if (
+        "find python version" in output
+        or "Unsupported version" in output
+        or "unsupported python" in output.lower()
+    ):
         return ProfilerError(
             "it cannot read this interpreter, or the server is no Python",
             "Run the stack on an interpreter that it knows (3.6 to 3.13), or install a newer py-spy",
         )
-    first = next((line for line in said.splitlines() if line.startswith("Error")), "")
+    first = next((line for line in output.splitlines() if line.startswith("Error")), "")
     last = finished.last_lines[-1] if finished.last_lines else ""
-    what = first or last or f"it ended with status {finished.status} and said nothing"
+    what = first or last or f"it ended with status {finished.status} and printed nothing"
     return ProfilerError(
         what.removeprefix("Error: "), "Run py-spy record --pid on the server by hand to see more"
     )

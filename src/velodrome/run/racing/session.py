@@ -140,7 +140,7 @@ def boot(plan: PlannedSession, lab: Lab, running: ExitStack, pasted: Pasted | No
                             f"what is pasted installs {other}, which is not what was measured",
                         )
                     serving = pasting.as_it_stands(serving, trial.app, lines, environment)
-                trial = replace(trial, app=apps.asked(trial.app, lab.requests))
+                trial = replace(trial, app=apps.with_whole_requests(trial.app, lab.requests))
             elif thirds:
                 serving = replace(serving, upstream=thirds[0].url)
             if lab.injected is not None:

@@ -1,8 +1,8 @@
-"""Databases as companions: one that the user brings by URL, or one started here for this server alone.
+"""Databases beside a server: the user's own, by URL, or a database started here for this server alone.
 
 A database that is started has its data in a scratch folder, a port and a password of its own, and no care for what
 a power cut would do: what is compared is Python's servers, not disks. It runs under a warden, as servers do, on
-the CPUs of the load, and not as root. The tables are made, and the first real query asked, through the client
+the CPUs of the load, and not as root. The tables are made, and the first real query sent, through the client
 of its own field in an environment of its own (`velodrome.guest.client`).
 """
 
@@ -30,9 +30,9 @@ from velodrome.run.supervision.python import alone
 from velodrome.run.supervision.ward import Exit, Order, Ward
 
 START_S = 30.0
-"""To the first right answer; an idle machine takes half a second, one that swaps takes long."""
+"""To the first right answer; an idle machine takes half a second, a machine that swaps takes long."""
 GIVEN_S = 5.0
-"""The same for one that is said to run already."""
+"""The same for a server that is configured as running already."""
 STOP_S = 5.0
 LAST_LINES = 12
 LAUNCH = Path(launch.__file__)
@@ -52,7 +52,7 @@ class Site:
 
 @dataclass(frozen=True)
 class Plan:
-    """How a database is started: files to write, command lines to run before, the one that serves."""
+    """How a database is started: files to write, command lines to run before, the command line that serves."""
 
     then: tuple[str, ...]
     url: str
@@ -85,7 +85,9 @@ class Kind:
     @property
     def preparer(self) -> Client:
         """The client through which the tables are made."""
-        return next(one for one in clients.clients().values() if one.database == self.name and one.prepare)
+        return next(
+            client for client in clients.clients().values() if client.database == self.name and client.prepare
+        )
 
     def service(self) -> Service:
         """Return it as what recipes ask for."""
@@ -198,7 +200,7 @@ def _prepared(
         raise CompanionFailedError(kind.title, f"it ended before it answered: {answered.sentence}")
     if answered.trouble:
         raise CompanionFailedError(kind.title, f"{place(url)} gives no correct response: {answered.trouble}")
-    return answered.said
+    return answered.output
 
 
 def place(url: str) -> str:

@@ -32,7 +32,7 @@ class Peer:
 
     @property
     def url(self) -> str:
-        """Its address, as gRPC writes one: `host:port`."""
+        """Its address, as gRPC writes it: `host:port`."""
         return f"{self._server.serving.host}:{self._server.serving.port}"
 
     @property

@@ -2,8 +2,8 @@
 
 Run by file path, `python -I -S launch.py`, in the scratch folder that the warden has just made. The plan is in the
 environment, because it holds a password and every user can read command lines: a line of JSON with `user` (or
-null), `files` (name to content), `first` (command lines to run to their end) and `then` (the one to become).
-Databases refuse to run as root, and one that does not would write files as root for whoever can log in to it.
+null), `files` (name to content), `first` (command lines to run to their end) and `then` (the command line to become).
+Databases refuse to run as root, and a database that does not would write files as root for whoever can log in to it.
 """
 
 import ctypes

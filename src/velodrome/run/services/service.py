@@ -1,4 +1,5 @@
-"""Services: real servers that recipes ask (databases, a gRPC peer), what one is, how one is found, started and asked.
+"""Services: real servers that recipes ask (databases, a gRPC peer), what a service is, how it is found, started and
+called.
 
 A file of this folder has a module-level `service = Service(...)`.
 
@@ -86,7 +87,7 @@ PAUSE_S = 0.1
 class Answered:
     """What a program of the guest's ended with."""
 
-    said: str
+    output: str
     """Its standard output."""
     trouble: str
     """Why it failed: the last line of its standard error, or how it ended; empty if it did not fail."""
@@ -113,9 +114,9 @@ def run_guest(
                 return died
         ward.stop()
         output.seek(0)
-        said = output.read().decode(errors="replace").strip()
+        printed = output.read().decode(errors="replace").strip()
         trouble = (" ".join(ward.tail.lines(1)) or ended.sentence) if ended.code else ""
-    return Answered(said, trouble)
+    return Answered(printed, trouble)
 
 
 def databases_of(options: Iterable[str]) -> dict[str, str]:
@@ -153,12 +154,12 @@ class Beside:
     def variables(self) -> dict[str, str]:
         """Environment variables with their addresses, for the server under test."""
         every = known_services()
-        return {every[name].variable: one.url for name, one in self.running.items()}
+        return {every[name].variable: running.url for name, running in self.running.items()}
 
     @property
     def pids(self) -> dict[str, int]:
         """The roots of the processes of those that run here for us."""
-        return {name: one.pid for name, one in self.running.items() if one.pid is not None}
+        return {name: running.pid for name, running in self.running.items() if running.pid is not None}
 
 
 def start_services(names: Iterable[str], ground: Ground, running: ExitStack) -> Beside:
@@ -168,4 +169,4 @@ def start_services(names: Iterable[str], ground: Ground, running: ExitStack) -> 
     """
     every = known_services()
     started = {name: running.enter_context(every[name].start(ground)) for name in names}
-    return Beside(started, {name: one.ready() for name, one in started.items()})
+    return Beside(started, {name: service.ready() for name, service in started.items()})

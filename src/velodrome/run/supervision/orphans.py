@@ -58,12 +58,14 @@ def _bearing(meant: Callable[[int, str], bool], spared: Container[int] = ()) -> 
         if found and found[0] not in b"ZX" and (value := _mark_of(pid)) and meant(pid, value):
             roots[pid] = found[2], found[0]
     every = descendants(*roots) | roots if roots else {}
-    return {pid: one for pid, one in every.items() if pid not in spared}
+    return {pid: process for pid, process in every.items() if pid not in spared}
 
 
 def _bears(pid: int, meant: Callable[[int, str], bool]) -> bool:
-    """Return whether a process, or one that it is below, has a mark that is meant."""
-    return any((value := _mark_of(one)) and meant(one, value) for one in (pid, *_ancestors(pid)))
+    """Return whether a process, or a process above it, has a mark that is meant."""
+    return any(
+        (value := _mark_of(candidate)) and meant(candidate, value) for candidate in (pid, *_ancestors(pid))
+    )
 
 
 def _mark_of(pid: int) -> str:
@@ -77,7 +79,7 @@ def _mark_of(pid: int) -> str:
 
 
 def _cared_for(value: str) -> bool:
-    """Return whether whoever set this mark lives, or a warden does; also where that cannot be told."""
+    """Return whether whoever set this mark lives, or a warden does; also where that is not known."""
     _, pid, start, lock = (*value.split(":", 3), "", "", "")[:4]
     if not (pid.isdecimal() and start.isdecimal()) or started(int(pid)) == int(start):
         return True

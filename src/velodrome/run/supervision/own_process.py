@@ -14,8 +14,8 @@ import resource
 import sys
 
 RAISED = {"RLIMIT_NOFILE": 1 << 20, "RLIMIT_MEMLOCK": 64 << 20}
-"""Descriptors, one a connection; and memory that cannot be swapped out, as which io_uring's rings count before Linux
-5.12."""
+"""Descriptors, one for each connection; and memory that cannot be swapped out, as which io_uring's rings count before
+Linux 5.12."""
 PR_SET_KEEPCAPS = 8
 PR_SET_NO_NEW_PRIVS = 38
 """Programs whose file belongs to root no longer become root."""
@@ -32,7 +32,7 @@ def pinned() -> list[str]:
 
 
 def give_up_root(keep: int = SYS_NICE) -> None:
-    """Become the user of its command line for good; without one, go on as whoever started this process.
+    """Become the user of its command line for good; without a user, go on as whoever started this process.
 
     `keep`: capabilities that stay. Raises OSError where it may not.
     """
@@ -75,7 +75,9 @@ def raise_limit(name: str, wanted: int) -> None:
     """Raise a limit to what is wanted, if it is less: with the right to, else as far as it goes without."""
     if (number := getattr(resource, name, None)) is None:  # not on every system
         return
-    soft, hard = (sys.maxsize if one == resource.RLIM_INFINITY else one for one in resource.getrlimit(number))
+    soft, hard = (
+        sys.maxsize if limit == resource.RLIM_INFINITY else limit for limit in resource.getrlimit(number)
+    )
     if soft < wanted:
         kept = -1 if hard == sys.maxsize else hard
         for new in ((wanted, max(hard, wanted) if hard < sys.maxsize else -1), (min(wanted, hard), kept)):
@@ -87,7 +89,7 @@ def raise_limit(name: str, wanted: int) -> None:
 
 
 def in_words(error: Exception) -> str:
-    """Return what went wrong here, for the process that started this one."""
+    """Return what went wrong here, for the parent of this process."""
     try:
         from velodrome.run.faults import as_velodrome_error  # noqa: PLC0415 - only where it failed
 

@@ -11,9 +11,9 @@ own         velodrome's own modules, on its own interpreter: `-P`, and no entry 
 alone       files of velodrome's that need nothing but the standard library: `-I -S`
 answering   a line of code for an interpreter of the user's: `-I`
 guest       modules of the guest tree, on any interpreter from 3.7 on. These know no `-P`, so they run in a folder of
-            velodrome's, the tree itself where nothing else is said
+            velodrome's, the tree itself by default
 
-A server runs in the folder of its app, or in an empty one (`run/servers.py`), and so does what looks at an app
+A server runs in the folder of its app, or in an empty folder (`run/servers.py`), and so does what looks at an app
 (`run/apps/looking.py`): there the folder is meant to be imported from.
 """
 
@@ -39,7 +39,7 @@ HOME = str(Path(__file__).parents[3])
 FOR_TERMINALS = ("PYTHONSTARTUP", "PYTHONINSPECT")
 """Variables that name what is run before or after a program for somebody at a terminal."""
 NAMING_FOLDERS = ("PYTHONHOME", "PYTHONUSERBASE", "PYTHONPYCACHEPREFIX")
-"""Variables by which Python finds code; relative ones depend on the current folder."""
+"""Variables by which Python finds code; relative paths depend on the current folder."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def own_environment() -> dict[str, str]:
 
 
 def _absolute(entries: list[str]) -> list[str]:
-    """Return the absolute entries; with velodrome's own home, where it was found through one that is not.
+    """Return the absolute entries; with velodrome's own home, where it was found through a relative entry.
 
     So it is when its source is run as it lies there, `PYTHONPATH=src python -m velodrome`.
     """

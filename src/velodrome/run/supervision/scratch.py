@@ -1,4 +1,5 @@
-"""Temporary folders with an owner: gone with the velodrome that made them, at the latest when the next one starts.
+"""Temporary folders with an owner: gone with the velodrome that made them, at the latest when the next velodrome
+starts.
 
     with scratch.held("look") as folder: ...     # made, and removed at the end
     scratch.made("run")                          # kept until this process ends
@@ -28,7 +29,7 @@ from velodrome.run.supervision.warden import LOCK, claim, clear, take_away
 
 NAME = re.compile(r"velodrome-\d+-[0-9a-f]{16}")
 UNLOCKED_S = 60.0
-"""Between the making of a folder and of its lock are microseconds: older than this, it will never get one."""
+"""Between the making of a folder and of its lock are microseconds: older than this, it will never get a lock."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class Home:
 
 
 _home: list[Home] = []
-"""Of this process; empty until it needs one."""
+"""Of this process; empty until it needs a folder."""
 _guard = threading.Lock()
 
 

@@ -73,8 +73,8 @@ def _on_signal(_number: int, _frame: FrameType | None) -> None:
 def stoppable() -> Iterator[None]:
     """Make Ctrl-C, SIGTERM and SIGHUP alike end what is measured: in order, with everything stopped.
 
-    One that is ignored stays ignored (`nohup`), and a handler of whoever called us is left alone. Blocks within blocks
-    are one.
+    A signal that is ignored stays ignored (`nohup`), and a handler of whoever called us is left alone. Blocks within
+    blocks are one.
     """
     if threading.current_thread() is not threading.main_thread():
         yield  # signals are the main thread's affair

@@ -83,7 +83,7 @@ class Exit:
     oom_kills: int
     monotonic_ns: int
     with_warden: bool = False
-    """Whether it ended because its warden did, which velodrome had not told to: no fault of its own."""
+    """Whether it ended because its warden did, which velodrome had not ordered: no fault of its own."""
 
     @property
     def sentence(self) -> str:
@@ -93,7 +93,7 @@ class Exit:
         """
         if self.with_warden:
             return (
-                "killed with its warden, the process that watches it for velodrome: somebody ended that one"
+                "killed with its warden, the process that watches it for velodrome: somebody ended the warden"
             )
         if self.code >= 0:
             limit = ", after its memory limit was reached and its workers killed" if self.oom_kills else ""
@@ -258,7 +258,7 @@ class Ward:
             self._ending = Ending(self._exit, report["hung"], report["orphans"], tuple(report["stuck"]))
 
     def exit(self) -> Exit | None:
-        """Return how the child ended, or None while it runs. Cheap enough to be asked often."""
+        """Return how the child ended, or None while it runs. Cheap enough to be called often."""
         self._hear(0.0)
         if self._exit is None and self._warden_gone:
             return Exit(-int(signal.SIGKILL), 0, time.monotonic_ns(), with_warden=True)  # by PR_SET_PDEATHSIG

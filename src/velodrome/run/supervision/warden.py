@@ -9,7 +9,7 @@ of the tree, so no double fork escapes. The sentinel is its first self: a subrea
 and ends the tree when the warden was killed. Elsewhere there is no sentinel, and the child's process group is killed.
 
 Nothing that is not of the tree gets a signal: see `send`. A tree that forks while it is ended is killed as a whole by
-its control group where it has one that can (`kill_group`), else stopped before it is killed (`end_all`).
+its control group where the kernel can (`kill_group`), else stopped before it is killed (`end_all`).
 """
 
 import contextlib
@@ -35,7 +35,7 @@ KILL_SECONDS = 10.0
 ORPHAN_SECONDS = 1.0
 """How long workers may outlive a master that has ended by itself."""
 STOPPING_SECONDS = 0.5
-"""How long a tree is stopped before it is killed all the same: one that forks too fast to be stopped."""
+"""How long a tree is stopped before it is killed all the same: a tree that forks too fast to be stopped."""
 FREEZING_SECONDS = 1.0
 """How long a control group may take to freeze; milliseconds, unless the kernel is busy for one of its processes."""
 CHASING_SECONDS = 0.25
@@ -102,7 +102,7 @@ def send(pid: int, start: int, number: int, still: Callable[[int], bool]) -> boo
     """Send a signal to the process `pid` that was started at `start`, if it is meant still; whether it was.
 
     The number of a process that has ended is given to another sooner or later. A descriptor of a process is not, so
-    what is asked of the process once it is open holds when the signal is sent.
+    what is checked of the process once it is open holds when the signal is sent.
     """
     descriptor = -1
     if hasattr(os, "pidfd_open"):
@@ -132,7 +132,7 @@ def send(pid: int, start: int, number: int, still: Callable[[int], bool]) -> boo
 def end_all(
     find: Callable[[], Found], still: Callable[[int], bool], seconds: float = KILL_SECONDS
 ) -> list[int]:
-    """Kill all that is found until nothing is; return what is left. `still` says of one process whether it is meant."""
+    """Kill all that is found until nothing is; return what is left. `still` says of a process whether it is meant."""
     until = time.monotonic() + seconds
     while (left := find()) and time.monotonic() < until:
         kill_stopped(find, still)
@@ -149,11 +149,11 @@ def kill_stopped(find: Callable[[], Found], still: Callable[[int], bool]) -> Non
     until = time.monotonic() + STOPPING_SECONDS
     while (left := find()) and time.monotonic() < until:
         new = {(pid, start) for pid, (start, _) in left.items()} - stopped
-        stopped |= {one for one in new if send(*one, signal.SIGSTOP, still)}
+        stopped |= {process for process in new if send(*process, signal.SIGSTOP, still)}
         if not new and all(state in QUIET for _, state in left.values()):
             break
     for pid, (start, _) in left.items():
-        # One that was stopped is meant, whatever became of its parents, which were killed a moment ago.
+        # A process that was stopped is meant, whatever became of its parents, which were killed a moment ago.
         send(pid, start, signal.SIGKILL, (lambda _: True) if (pid, start) in stopped else still)
 
 
@@ -167,19 +167,19 @@ def members(group: str) -> dict[int, tuple[int, bytes]]:
         except OSError:
             continue
         for pid in numbers:
-            if one := looked_up(pid):
-                found[pid] = one[2], one[0]
+            if process := looked_up(pid):
+                found[pid] = process[2], process[0]
     return found
 
 
 def end_group(group: str, seconds: float = KILL_SECONDS) -> None:
-    """Kill all that is in a control group: at one stroke where it can, else one by one."""
+    """Kill all that is in a control group: at one stroke where the kernel can, else process by process."""
     if not kill_group(group):
         end_all(lambda: members(group), lambda pid: pid in members(group), seconds=seconds)
 
 
 def kill_group(group: str) -> bool:
-    """Kill all that is in a control group, forks under way included; False: this one cannot, or is gone."""
+    """Kill all that is in a control group, forks in progress included; False: this group cannot, or is gone."""
     kill, freezer = (os.path.join(group, name) for name in ("cgroup.kill", "freezer.state"))
     try:
         if os.path.exists(kill):
@@ -193,7 +193,7 @@ def kill_group(group: str) -> bool:
             while set_freezer(freezer, "FROZEN") != "FROZEN" and time.monotonic() < until:
                 time.sleep(0.001)
             for pid, (start, _) in members(group).items():
-                send(pid, start, signal.SIGKILL, lambda one: one in members(group))
+                send(pid, start, signal.SIGKILL, lambda member: member in members(group))
         finally:
             set_freezer(freezer, "THAWED")
     except OSError:
@@ -202,7 +202,7 @@ def kill_group(group: str) -> bool:
 
 
 def set_freezer(file: str, state: str) -> str:
-    """Write the state a group shall have, and return the one it has."""
+    """Write the state a group shall have, and return the state it has."""
     with open(file, "r+") as freezer:
         freezer.write(state)
         freezer.seek(0)
@@ -291,7 +291,7 @@ class Tree:
             self.reaped(pid, status)
 
     def reaped(self, pid: int, status: int) -> None:
-        """Take note of one that was collected."""
+        """Take note of a child that was collected."""
 
     def pause(self, seconds: float) -> None:
         """Let some time pass."""
@@ -416,7 +416,7 @@ class Warden(Tree):
             self.mourn()
 
     def mourn(self, *_: object) -> None:
-        """Velodrome is gone, or this process is told to go: end everything, and soon."""
+        """Velodrome is gone, or this process shall end: end everything, and soon."""
         self.parent_gone = self.ending = True
         self.deadline_s = min(self.deadline_s, float(self.order["orphan_deadline_s"]))
 
@@ -495,7 +495,7 @@ class Warden(Tree):
         self.obey()
 
     def obey(self) -> None:
-        """Take up what velodrome asked for: that the tree ends, `{"deadline_s": …}`."""
+        """Take up what velodrome ordered: that the tree ends, `{"deadline_s": …}`."""
         *lines, self.pending = self.pending.split(b"\n")
         for line in lines:
             self.deadline_s = float(json.loads(line)["deadline_s"])
@@ -615,8 +615,8 @@ def give_up_root(user: dict[str, Any]) -> None:
 def become(order: dict[str, Any], pipe: int) -> NoReturn:
     """In the forked child: prepare and execute, or tell at which stage and why not."""
     signal.set_wakeup_fd(-1)
-    for one in ("CHLD", "TERM", "INT", "HUP", "PIPE", "XFSZ"):
-        signal.signal(signal.Signals["SIG" + one], signal.SIG_DFL)
+    for name in ("CHLD", "TERM", "INT", "HUP", "PIPE", "XFSZ"):
+        signal.signal(signal.Signals["SIG" + name], signal.SIG_DFL)
     for number, source in enumerate(order["stdio"]):
         os.dup2(source, number)
     stage = what = ""

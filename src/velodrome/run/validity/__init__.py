@@ -1,6 +1,6 @@
 """Why a measurement may not be what it seems: pure functions from facts to flags, family by family.
 
-Every threshold stands beside its reason. INVALID: the figures are not the server's, or not of the load asked
+Every threshold stands beside its reason. INVALID: the figures are not the server's, or not of the requested load
 for. NOTE: they are, and the reader should know this beside them.
 
 `evidence` holds the facts; `server` looks at the server and its answers, `lab` at what surrounds it, `consistency` at

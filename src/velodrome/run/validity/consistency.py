@@ -11,7 +11,7 @@ from velodrome.run.validity.evidence import Check, Evidence, count, milliseconds
 LITTLE = 0.1
 """Relative: three times the spread of throughput between repeats on a small virtual machine (3.5 %)."""
 LITTLE_LEAST = 0.5
-"""Requests in flight: below one of them, a mean of samples is too coarse to judge by."""
+"""Requests in flight: below one, a mean of samples is too coarse to judge by."""
 REOPENED = 0.01
 """Connections opened again per request: from here on the server closes them as a habit."""
 TREND = 0.2
@@ -31,10 +31,10 @@ BEHIND = 0.1
 def littles_law(evidence: Evidence) -> Flag | None:
     """Mean concurrency must be throughput x mean latency (Little 1961, doi:10.1287/opre.9.3.383).
 
-    Closed loop: the connections asked for. Open loop: requests in flight as sampled, where the server kept up
+    Closed loop: the requested connections. Open loop: requests in flight as sampled, where the server kept up
     (the law is about a steady state, which a rate that changes has not). Requests that straddle the ends of the
     span are worth latency / duration, which is allowed for; in a closed loop the longest latency, because each
-    connection has one of them, and a server that prefers some connections lets the others wait longest. Where
+    connection has a request in flight, and a server that prefers some connections lets the others wait longest. Where
     connections are opened for single requests the time from due counts: opening is in it.
     """
     facts = evidence.facts
@@ -54,8 +54,8 @@ def littles_law(evidence: Evidence) -> Flag | None:
         return None
     latency_s = mean_ms / 1e3
     by_law = facts.throughput_rps * latency_s
-    asked = facts.at_once or (evidence.closed.connections * evidence.load.streams if evidence.closed else 0)
-    actual = float(asked) if evidence.closed else facts.mean_in_flight
+    wanted = facts.at_once or (evidence.closed.connections * evidence.load.streams if evidence.closed else 0)
+    actual = float(wanted) if evidence.closed else facts.mean_in_flight
     if actual is None:
         return None
     longest_s = max(latency_s, (latency.max or 0.0) / 1e3) if evidence.closed else latency_s
@@ -69,7 +69,7 @@ def littles_law(evidence: Evidence) -> Flag | None:
         Severity.INVALID,
         f"{count(facts.throughput_rps)}/s × {milliseconds(mean_ms)} makes {count(by_law)} requests in "
         "flight, "
-        f"but {count(actual)} {whose}: one of these figures is not what it seems.",
+        f"but {count(actual)} {whose}: at least one of these figures is wrong.",
         "Look for connections that are never made, for a saturated generator, or a run too short for its "
         "latency.",
         {"by_law": by_law, "actual": actual, "throughput_rps": facts.throughput_rps, "mean_ms": mean_ms},
@@ -95,7 +95,7 @@ def fell_behind(evidence: Evidence) -> Flag | None:
         f"The server carried {count(facts.throughput_rps)}/s of the {count(pace.rate)}/s offered: its queue "
         "grew to the "
         "end, so this latency depends on how long the run was.",
-        f"Compare latency at a rate all can carry, below {count(facts.throughput_rps * 0.8)}/s for this one.",
+        f"Compare latency at a rate all can carry, below {count(facts.throughput_rps * 0.8)}/s for this contestant.",
         {"throughput_rps": facts.throughput_rps, "rate": pace.rate},
     )
 
@@ -104,11 +104,11 @@ def trend(evidence: Evidence) -> Flag | None:
     """Throughput (closed loop) or p50 (open loop) that rises or falls all through the span.
 
     Mann-Kendall test (Mann 1945, doi:10.2307/1907187) for its presence, Theil-Sen slope (Sen 1968,
-    doi:10.1080/01621459.1968.10480934) for its size: neither minds one odd second.
+    doi:10.1080/01621459.1968.10480934) for its size: neither minds an odd second.
     """
     facts = evidence.facts
     if isinstance(evidence.load.pace, Schedule):
-        return None  # what is asked changes, so what comes of it does
+        return None  # the rate changes, so what comes of it does
     whole = [second for second in facts.series if second.at_s + 1 <= facts.duration_s + 0.01]
     if evidence.closed:
         name, least, values = "throughput", TREND, [float(second.ok) for second in whole]

@@ -24,9 +24,9 @@ class Evidence:
     upstream: UpstreamFacts | None = None
     link: LinkFacts | None = None
     rtt_ms: float = 0.0
-    """Of the link, as asked for; 0: loopback."""
+    """Of the link, as configured; 0: loopback."""
     rate_mbit: float | None = None
-    """Of the link's bottleneck, each way; None: none was asked for."""
+    """Of the link's bottleneck, each way; None: none was configured."""
     load_cpus: int = 1
     """CPUs that generator and relay share."""
     beside_cpus: int = 1
@@ -38,9 +38,9 @@ class Evidence:
     wait_ms: float = 0.0
     """What a request waits at least, by its recipe; 0: not known."""
     workers: int | None = None
-    """Worker processes asked for; None: the stack has no such knob."""
+    """Requested worker processes; None: the stack has no such knob."""
     idle: IdleFacts | None = None
-    """Connections held beside the load; None: none were asked for."""
+    """Connections held beside the load; None: none were requested."""
     form: AnswerForm | None = None
     """How the server writes its answers; None: not looked at."""
     exit_status: int | None = None

@@ -30,7 +30,7 @@ LAG_LEAST_MS = 0.5
 """Below this no decision about a server turns on it."""
 PAUSE_MS = 10.0
 """Virtual machines pause for 3 to 9 ms, and a server on them pauses as well: such a lag at p99 makes that p99
-doubtful (a NOTE), a longer one the run."""
+doubtful (a NOTE), a longer pause the run."""
 
 
 def generator_saturated(evidence: Evidence) -> Flag | None:
@@ -104,7 +104,7 @@ def capped(evidence: Evidence) -> Flag | None:
         return Flag(
             FlagKind.CAPPED_BY_CONNECTIONS,
             Severity.NOTE,
-            f"All {count(pace.connections)} connections were in use for a time, and requests waited for one: "
+            f"All {count(pace.connections)} connections were in use for a time, and requests waited for a connection: "
             "latency from due has that wait in it, latency from sent has not.",
             "Allow more connections, or compare at a lower rate.",
             facts_of_it,
@@ -128,7 +128,7 @@ def debug_build(evidence: Evidence) -> Flag | None:
     return Flag(
         FlagKind.DEBUG_BUILD,
         Severity.INVALID,
-        "The engine is a debug build: it is several times slower than the real one.",
+        "The engine is a debug build: it is several times slower than a release build.",
         "Build it with `make dev`, which optimises.",
     )
 
@@ -136,7 +136,7 @@ def debug_build(evidence: Evidence) -> Flag | None:
 OF_THE_GENERATOR: tuple[Check, ...] = (debug_build, generator_saturated, lagged, capped)
 
 
-# Was it the database? Real servers beside the one under test share the CPUs of the load and can use them up.
+# Was it the database? Real servers beside the server under test share the CPUs of the load and can use them up.
 
 
 SHARE_TOLD = 0.8
@@ -213,7 +213,7 @@ def _carried(way: WayFacts, seconds: float) -> float:
 
 
 def late(evidence: Evidence) -> Flag | None:
-    """Packets came out later than asked, by more than the latency shown can bear: twice in a round trip."""
+    """Packets came out later than configured, by more than the latency shown can bear: twice in a round trip."""
     link, due = evidence.link, evidence.facts.due
     if link is None:
         return None
@@ -237,7 +237,7 @@ def late(evidence: Evidence) -> Flag | None:
 
 
 def overran(evidence: Evidence) -> Flag | None:
-    """The link lost packets that nobody had asked it to lose."""
+    """The link lost packets beyond its configured loss."""
     link = evidence.link
     if link is None or not link.overrun:
         return None
@@ -326,12 +326,12 @@ def cpu_shared(evidence: Evidence) -> Flag | None:
     if share < SHARED_NOTED:
         return None
     spoils = share >= SHARED_SPOILS
-    said = "are as much theirs as the server's" if spoils else "would be higher on CPUs of its own"
+    effect = "are as much theirs as the server's" if spoils else "would be higher on CPUs of its own"
     return Flag(
         FlagKind.CPU_SHARED,
         Severity.INVALID if spoils else Severity.NOTE,
-        f"What measures the server used {percent(share)} of a CPU that it shares with it: requests per second {said}, "
-        "CPU per request is the server's own.",
+        f"What measures the server used {percent(share)} of a CPU that it shares with it: requests per second "
+        f"{effect}, CPU per request is the server's own.",
         "Give the server fewer CPUs (--cpus), so that the load has its own, or measure on a larger machine.",
         {"share": share},
     )

@@ -6,7 +6,7 @@ from velodrome.model.measurement import Flag, FlagKind, Severity, WorkerUse
 from velodrome.model.workers import UNEQUAL, busiest
 from velodrome.run.validity.evidence import FAILURES, Check, Evidence, count, milliseconds, percent
 
-# Was it the server, all of it, and the same one throughout?
+# Was it the server, all of it, and the same server throughout?
 
 
 BURNS = 0.05
@@ -38,11 +38,11 @@ def restarted(evidence: Evidence) -> Flag | None:
     gone, came = evidence.sampled.gone, evidence.sampled.came
     if not gone or not evidence.sampled.root_alive or len(gone) > len(came):
         return None
-    one = len(gone) == 1
+    single = len(gone) == 1
     return Flag(
         FlagKind.SERVER_RESTARTED,
         Severity.INVALID,
-        f"{count(len(gone))} {'worker was' if one else 'workers were'} replaced during the run.",
+        f"{count(len(gone))} {'worker was' if single else 'workers were'} replaced during the run.",
         "Look for a crash or a time-out in the server's log, or for a limit of requests per worker.",
         {"replaced": len(gone)},
     )
@@ -123,26 +123,26 @@ def _is_worker(evidence: Evidence, worker: WorkerUse) -> bool:
 
 
 def unequal_workers(evidence: Evidence) -> Flag | None:
-    """One worker did much more than its share."""
-    asked, sampled = evidence.workers, evidence.sampled
+    """A worker did much more than its share."""
+    wanted, sampled = evidence.workers, evidence.sampled
     connections = evidence.closed.connections if evidence.closed else _held(evidence)
-    if asked is None:
+    if wanted is None:
         return None
-    used_s = sorted((worker.cpu_s for worker in sampled.server.workers), reverse=True)[:asked]
-    most = busiest(used_s, asked, connections)
+    used_s = sorted((worker.cpu_s for worker in sampled.server.workers), reverse=True)[:wanted]
+    most = busiest(used_s, wanted, connections)
     if most is None or most <= UNEQUAL:
         return None
-    share = most / asked
-    idle = asked - sum(cpu_s > 0.1 * sum(used_s) / asked for cpu_s in used_s)
+    share = most / wanted
+    idle = wanted - sum(cpu_s > 0.1 * sum(used_s) / wanted for cpu_s in used_s)
     rest = f"; {count(idle)} did next to nothing" if idle else ""
     return Flag(
         FlagKind.UNEQUAL_WORKERS,
         Severity.NOTE,
-        f"One of {count(asked)} workers did {percent(share)} of the work (an equal share is "
-        f"{percent(1 / asked)}){rest}.",
+        f"One of {count(wanted)} workers did {percent(share)} of the work (an equal share is "
+        f"{percent(1 / wanted)}){rest}.",
         "Keep-alive connections stay where they were accepted: try SO_REUSEPORT, fewer workers, or a proxy "
         "that spreads.",
-        {"share": share, "workers": asked, "idle": idle},
+        {"share": share, "workers": wanted, "idle": idle},
     )
 
 
@@ -174,7 +174,7 @@ sqrt(10).
 HELD = 0.99
 """Part of the idle connections: a hundredth less moves no curve."""
 ROUNDS = 2
-"""How often every connection must have had its turn before one without an answer was kept out, not just
+"""How often every connection must have had its turn before a connection without an answer was kept out, not just
 waiting.
 """
 
@@ -203,7 +203,7 @@ def errors(evidence: Evidence) -> Flag | None:
 
 
 def answered_before_read(evidence: Evidence) -> Flag | None:
-    """Answers that were complete before the request was: the server did not do what it was asked."""
+    """Answers that were complete before the request was: the server did not do what it should."""
     early, facts = evidence.facts.answered_before_read, evidence.facts
     if not early:
         return None
@@ -228,12 +228,12 @@ def never_in(evidence: Evidence) -> Flag | None:
     rounds = facts.throughput_rps * facts.duration_s / closed.connections
     if outside <= 0 or rounds < ROUNDS:
         return None
-    each = facts.throughput_rps * facts.duration_s / max(served, 1)
+    per_connection = facts.throughput_rps * facts.duration_s / max(served, 1)
     return Flag(
         FlagKind.CONNECTIONS_NEVER_IN,
         Severity.INVALID,
         f"{count(outside)} of {count(closed.connections)} connections never got an answer, while "
-        f"{'the one that did' if served == 1 else f'the {count(served)} that did'} got {count(each)} each: "
+        f"{'the one that did' if served == 1 else f'the {count(served)} that did'} got {count(per_connection)} each: "
         f"this is the load of {count(served)} connection{'' if served == 1 else 's'}.",
         "A server that keeps a worker for each connection needs as many workers or threads as connections, "
         "or a proxy in front; a longer listen queue (backlog) lets more wait.",
@@ -251,7 +251,7 @@ def unfair(evidence: Evidence) -> Flag | None:
         return None
     typical = "half of them got none at all"
     if found.median_connection_ms is not None:
-        typical = f"the median connection waits {milliseconds(found.median_connection_ms)} for one"
+        typical = f"the median connection waits {milliseconds(found.median_connection_ms)} for an answer"
     median = (
         ""
         if facts.due.p50 is None
@@ -431,7 +431,7 @@ def closed_unread(evidence: Evidence) -> Flag | None:
     )
 
 
-def length_not_said(evidence: Evidence) -> Flag | None:
+def length_not_told(evidence: Evidence) -> Flag | None:
     """Answers that only the end of the connection ends."""
     if evidence.form is None or evidence.form.length_told:
         return None
@@ -456,4 +456,4 @@ def bare_line_ends(evidence: Evidence) -> Flag | None:
     )
 
 
-OF_THE_FORM: tuple[Check, ...] = (closed_unread, length_not_said, bare_line_ends)
+OF_THE_FORM: tuple[Check, ...] = (closed_unread, length_not_told, bare_line_ends)

@@ -1,4 +1,4 @@
-"""Answers, and never ends when it is asked to; leaves a child in a session of its own, as deaf."""
+"""Answers, and never ends on a signal to stop; leaves a child in a session of its own, as deaf."""
 
 import os
 import signal

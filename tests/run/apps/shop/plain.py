@@ -79,7 +79,7 @@ def anything(*given):
 
 
 class Configured:
-    """Needs to be told something before it is an app."""
+    """Needs an argument before it is an app."""
 
     def __init__(self, configuration):
         self.configuration = configuration
