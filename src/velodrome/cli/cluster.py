@@ -197,12 +197,11 @@ def start(
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, lambda *_: stopped.set())
     permitted = {"roles": wanted_roles, "allow_target": allow_target or []}
-    with coordinators.coordinating(
-        host, port, local, scheme=scheme, folder=folder, policy=permitted
-    ) as address:
-        print(address, flush=True)
+    with coordinators.local(host, port, local, scheme=scheme, folder=folder, policy=permitted) as found:
+        print(found.address, flush=True)
         while not stopped.wait(0.2):  # a wait without an end is not interrupted by a signal right before it
-            pass
+            for sentence in found.look():
+                print(sentence, file=sys.stderr, flush=True)
 
 
 def _start_by_ssh(hosts: Any, reach: Any, wanted: Any) -> None:

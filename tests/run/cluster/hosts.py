@@ -1,6 +1,8 @@
 """Network namespaces as hosts: each has an address of its own, and one cable to the router that joins them all.
 
-with network(6) as hosts, hosts.target() as target, hosts.cluster(keys, agents=4) as cluster: ...
+with network(6) as hosts, hosts.target(5) as target, hosts.cluster(keys, (1, 2, 3, 4), allow) as cluster: ...
+
+network, target, cluster = fixtures(6, server=5, agents=(1, 2, 3, 4))       # of a module of tests
 
 They share kernel, CPUs and clock, which is why nothing here shows throughput. A cable can be pulled.
 """
@@ -26,6 +28,7 @@ import pytest
 
 from velodrome.model.errors import AgentLostError, LinkRefusedError
 from velodrome.model.load import MTU
+from velodrome.run.cluster import keys as certificates
 from velodrome.run.engine import LoadSpec, schedule
 from velodrome.run.link import (
     DEVICE,
@@ -211,6 +214,19 @@ class Target:
 
     url: str
     process: "subprocess.Popen[str]"
+    load: int = 0
+    """The last that was begun under a URL of its own."""
+
+    def own_url(self) -> str:
+        """Return the URL of a load by whose requests it is known among those of others, see `noting.py`."""
+        self.load += 1
+        return f"{self.url}/{{{{n}}}}?{self.load}"
+
+    def own(self, folder: Path) -> tuple[list[int], list[int]]:
+        """Return as `taken` what came of the last load with a URL of its own, and forget the rest as well."""
+        every = zip(*self.taken(folder), strict=True)
+        found = [(number & 0xFFFFFFFF, at) for number, at in every if number >> 32 == self.load]
+        return [number for number, _ in found], [at for _, at in found]
 
     @property
     def many(self) -> int:
@@ -265,6 +281,31 @@ def network(many: int) -> Iterator[Network]:
         for host in hosts:
             host.plug()
         yield Network(hosts)
+
+
+def fixtures(many: int, server: int, agents: Sequence[int]) -> tuple[Any, Any, Any]:
+    """Return the fixtures of a module: a network, a target on one of its hosts, a coordinator with agents on others.
+
+    The first has to be called `network` there; agents may load the target.
+    """
+
+    @pytest.fixture(scope="module")
+    def hosts() -> Iterator[Network]:
+        with network(many) as found:
+            yield found
+
+    @pytest.fixture(scope="module")
+    def noting(network: Network) -> Iterator[Target]:
+        with network.target(server) as found:
+            yield found
+
+    @pytest.fixture(scope="module")
+    def cluster(network: Network, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+        made = certificates.make(tmp_path_factory.mktemp("keys")).folder
+        with network.cluster(made, agents, network.hosts[server].address) as found:
+            yield found
+
+    return hosts, noting, cluster
 
 
 def said(process: "subprocess.Popen[str]") -> str:

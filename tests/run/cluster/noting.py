@@ -1,5 +1,8 @@
 """A fast server that notes the number of each request, `/N`, and when the kernel got it.
 
+Of a request `/N?L`, the number is N + L · 2³²: a load that says which it is can be told from those before it. What a
+process sent while its network was cut, the kernel delivers long after that process has ended.
+
 Its arguments: the address to listen on. It says its port; then `many` is answered with a count, and the name of a file
 is answered once numbers and moments are written there in turn, eight bytes each.
 """
@@ -23,6 +26,12 @@ def moment(beside: "list[tuple[int, int, bytes]]") -> int:
         return time.time_ns()
     seconds, rest = struct.unpack("qq", beside[0][2])
     return int(seconds) * 1_000_000_000 + int(rest)
+
+
+def number_of(request: bytes) -> int:
+    """Return the number of a request."""
+    number, _, load = request[request.index(b"/") + 1 : request.index(b" HTTP")].partition(b"?")
+    return int(number) + (int(load or 0) << 32)
 
 
 def main() -> None:
@@ -57,7 +66,7 @@ def main() -> None:
                 try:
                     data, beside, _, _ = one.recvmsg(8192, ROOM)
                     if data:
-                        came.append(int(data[data.index(b"/") + 1 : data.index(b" HTTP")]))
+                        came.append(number_of(data))
                         came.append(moment(beside))
                         one.send(ANSWER)
                         continue

@@ -5,12 +5,15 @@ import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from tests.run.cluster.hosts import Host
+
+from velodrome.run.link import entered
 
 SSHD = shutil.which("sshd") or "/usr/sbin/sshd"
 
@@ -49,46 +52,14 @@ def key(folder: Path, name: str) -> str:
 
 
 @contextmanager
-def hosts(many: int) -> Iterator[list[tuple[str, str]]]:
-    """Make network namespaces that are joined by a bridge; yield the name and the address of each."""
-    if os.geteuid() != 0 or shutil.which("ip") is None:
-        pytest.skip("needs root and ip: sudo, and apt-get install iproute2")
-    mark = f"{os.getpid() % 100000}"
-    subnet = f"10.77.{os.getpid() % 250}"
-    bridge = f"vb{mark}"
-    names = [f"velodrome-test-{mark}-{number}" for number in range(many)]
-    try:
-        ip("link", "add", bridge, "type", "bridge")
-        ip("addr", "add", f"{subnet}.1/24", "dev", bridge)
-        ip("link", "set", bridge, "up")
-        for number, name in enumerate(names):
-            end = f"v{mark}-{number}"
-            ip("netns", "add", name)
-            ip("link", "add", end, "type", "veth", "peer", "name", "eth0", "netns", name)
-            ip("link", "set", end, "master", bridge, "up")
-            ip("-n", name, "addr", "add", f"{subnet}.{number + 11}/24", "dev", "eth0")
-            ip("-n", name, "link", "set", "eth0", "up")
-            ip("-n", name, "link", "set", "lo", "up")
-        yield [(name, f"{subnet}.{number + 11}") for number, name in enumerate(names)]
-    finally:
-        for name in names:
-            ip("netns", "del", name, check=False)
-        ip("link", "del", bridge, check=False)
-
-
-def ip(*words: str, check: bool = True) -> None:
-    """Run ip(8)."""
-    subprocess.run(["ip", *words], check=check, capture_output=True)
-
-
-@contextmanager
-def sshd(folder: Path, address: str = "127.0.0.1", within: Sequence[str] = ()) -> Iterator[Sshd]:
-    """Serve SSH on an address; `within`: words before the command, such as those that enter a namespace."""
+def sshd(folder: Path, host: Host | None = None) -> Iterator[Sshd]:
+    """Serve SSH on a host of a network, or on loopback."""
+    address = host.address if host else "127.0.0.1"
     folder.mkdir(exist_ok=True)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    host, _ = key(folder, "host"), key(folder, "id")
+    of_host, _ = key(folder, "host"), key(folder, "id")
     settings = {
         "Port": port,
         "ListenAddress": address,
@@ -100,11 +71,11 @@ def sshd(folder: Path, address: str = "127.0.0.1", within: Sequence[str] = ()) -
         "UsePAM": "no",
     }
     (folder / "config").write_text("".join(f"{name} {value}\n" for name, value in settings.items()))
-    (folder / "known").write_text(f"[{address}]:{port} {host}\n")
+    (folder / "known").write_text(f"[{address}]:{port} {of_host}\n")
     if os.geteuid() == 0:
         Path("/run/sshd").mkdir(exist_ok=True)  # where sshd separates its privileges
-    with (folder / "log").open("wb") as log:
-        server = subprocess.Popen([*within, SSHD, "-D", "-e", "-f", str(folder / "config")], stderr=log)
+    with (folder / "log").open("wb") as log, entered(host.namespace) if host else nullcontext():
+        server = subprocess.Popen([SSHD, "-D", "-e", "-f", str(folder / "config")], stderr=log)
     try:
         deadline = time.monotonic() + 20
         while "listening on" not in (folder / "log").read_text():

@@ -234,6 +234,33 @@ def test_more_threads_than_cpus_are_refused_before_anything_is_sent() -> None:
     assert counted.paths == []
 
 
+@pytest.mark.parametrize("victim", ["scheduler", "agent"])
+def test_what_dies_of_a_local_cluster_is_reported_and_nothing_outlives_its_coordinator(victim: str) -> None:
+    command = [sys.executable, "-m", "velodrome", "cluster", "start", "--local", "2", "--port", "0"]
+    started = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        assert started.stdout is not None
+        assert started.stderr is not None
+        address = started.stdout.readline().strip()
+        children = psutil.Process(started.pid).children()
+        (first, *_) = [one for one in children if victim in one.cmdline()]
+        first.kill()
+        if victim == "agent":
+            assert "local-" in started.stderr.readline()
+            until(lambda: [row["name"] for row in cluster_load.listed(address)] in (["local-0"], ["local-1"]))
+            psutil.Process(started.pid).send_signal(signal.SIGINT)
+        _, error = started.communicate(timeout=30)
+    finally:
+        started.kill()
+        started.wait()
+    assert started.returncode == (3 if victim == "scheduler" else 0)
+    if victim == "scheduler":
+        assert address in error
+        assert "velodrome cluster start" in error
+        assert "Traceback" not in error
+    until(lambda: not any(one.is_running() for one in children))
+
+
 @pytest.mark.unit
 @pytest.mark.parametrize(
     ("name", "words"), [("host.pem", "authority"), ("host.key", "key of"), ("ca.pem", "authority")]

@@ -10,6 +10,7 @@ import random
 import signal
 import statistics
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -22,7 +23,7 @@ import pytest
 from tests.run.cluster import hosts
 from tests.run.cluster.hosts import Cluster, Network, Target, deviations_us, result, until
 
-from velodrome.run.cluster import keys, talking
+from velodrome.run.cluster import talking
 from velodrome.run.engine import LoadSpec
 from velodrome.run.link import entered
 
@@ -36,23 +37,7 @@ SLOW = pytest.mark.exhaustive
 SECRET = "Xq7-much-hidden-token-91"
 
 
-@pytest.fixture(scope="module")
-def network() -> Iterator[Network]:
-    with hosts.network(5) as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
-def target(network: Network) -> Iterator[Target]:
-    with network.target(TARGET) as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
-def standing(network: Network, target: Target, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    made = keys.make(tmp_path_factory.mktemp("keys")).folder
-    with network.cluster(made, AGENTS, network.hosts[TARGET].address) as found:
-        yield found
+network, target, standing = hosts.fixtures(5, TARGET, AGENTS)
 
 
 @pytest.fixture
@@ -66,7 +51,7 @@ def cluster(standing: Cluster, target: Target, tmp_path: Path) -> Iterator[Clust
 
 def begun(cluster: Cluster, target: Target, *more: str, seconds: int = SECONDS) -> "subprocess.Popen[str]":
     how = ("-R", str(RATE), "-z", f"{seconds}s", "-c", "60", "--template", *more)
-    return cluster.command(f"{target.url}/{{{{n}}}}", *how)
+    return cluster.command(target.own_url(), *how)
 
 
 def judged(
@@ -75,7 +60,7 @@ def judged(
     """Return `complete`, `invalid` or `refused`, the document, and when requests came; each must hold what it says."""
     code, document, error = result(process)
     until(lambda: not engines(), 5.0)
-    numbers, moments = target.taken(tmp_path)
+    numbers, moments = target.own(tmp_path)
     twice = {n: [at for m, at in zip(numbers, moments, strict=True) if m == n] for n in set(numbers)}
     twice = {n: at for n, at in twice.items() if len(at) > 1}
     # Once each, or as often again as the engine says (on a connection that was closed under a request).
@@ -140,7 +125,7 @@ def test_a_kill_at_any_moment(
         out, _ = command.communicate(timeout=10)
         found, document = "nothing", json.loads(out) if out else {}
         until(lambda: not engines(), 10.0)
-        _, moments = target.taken(tmp_path)
+        _, moments = target.own(tmp_path)
     else:
         found, document, moments = judged(command, target, tmp_path)
         if found == "invalid":
@@ -232,6 +217,43 @@ asyncio.run(agent.serve(address, policy, talking.security("tls", Path(folder)), 
 """
 
 
+SENDER = """
+import socket, sys
+address, port, path = sys.argv[1:]
+request = f"GET {path} HTTP/1.1\\r\\nhost: x\\r\\n\\r\\n".encode()
+connection = socket.create_connection((address, int(port)))
+connection.sendall(request)
+connection.recv(100)
+print("answered", flush=True)
+sys.stdin.readline()
+connection.sendall(request)
+"""
+
+
+def test_what_a_process_sent_arrives_after_its_end_and_is_not_taken_for_a_later_load(
+    network: Network, target: Target, tmp_path: Path
+) -> None:
+    """As the kernel sends again what was not acknowledged, for minutes: the network was cut meanwhile."""
+    host = network.hosts[AGENTS[0]]
+    address, port = target.url.removeprefix("http://").split(":")
+    first = target.own_url().removeprefix(target.url).replace("{{n}}", "7")
+    sender = host.start(sys.executable, "-c", SENDER, address, port, first)
+    try:
+        assert hosts.said(sender) == "answered"
+        host.pull()
+        assert sender.stdin is not None
+        sender.stdin.write("\n")
+        sender.stdin.flush()
+        sender.wait(10)
+        assert target.own(tmp_path)[0] == [7]
+        target.own_url()
+    finally:
+        host.plug()
+        hosts.ended(sender)
+    until(lambda: target.many > 0)
+    assert target.own(tmp_path) == ([], [])
+
+
 def test_a_clock_an_hour_ahead_that_drifts(
     cluster: Cluster, target: Target, tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
@@ -244,7 +266,7 @@ def test_a_clock_an_hour_ahead_that_drifts(
         command = begun(cluster, target, seconds=seconds)
         code, document, error = result(command)
         assert code in (0, 3), error
-        numbers, moments = target.taken(tmp_path)
+        numbers, moments = target.own(tmp_path)
     finally:
         hosts.ended(odd)
     assert sorted(numbers) == list(range(RATE * seconds))

@@ -1,14 +1,13 @@
 """Four agents on four hosts, a coordinator and a command on a fifth, and the target on a sixth: network namespaces."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from tests.run.cluster import hosts
-from tests.run.cluster.hosts import Cluster, Network, Target, result
+from tests.run.cluster.hosts import Cluster, Target, result
 
 from velodrome.judge.histograms import decode
-from velodrome.run.cluster import keys
 from velodrome.run.engine import LoadSpec
 
 pytestmark = hosts.needed
@@ -16,23 +15,7 @@ pytestmark = hosts.needed
 TARGET, ALONE, AGENTS = 5, 4, (1, 2, 3, 4)
 
 
-@pytest.fixture(scope="module")
-def network() -> Iterator[Network]:
-    with hosts.network(6) as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
-def target(network: Network) -> Iterator[Target]:
-    with network.target(TARGET) as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
-def cluster(network: Network, target: Target, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    made = keys.make(tmp_path_factory.mktemp("keys")).folder
-    with network.cluster(made, AGENTS, network.hosts[TARGET].address) as found:
-        yield found
+network, target, cluster = hosts.fixtures(6, TARGET, AGENTS)
 
 
 @pytest.mark.measured

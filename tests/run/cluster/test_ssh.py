@@ -11,12 +11,14 @@ from pathlib import Path
 
 import psutil
 import pytest
+from tests.run.cluster import hosts
 from tests.run.cluster.counting import counting
-from tests.run.cluster.sshing import Sshd, hosts, ip, key, needs_sshd, sshd
+from tests.run.cluster.sshing import Sshd, key, needs_sshd, sshd
 
 from velodrome.model.errors import AgentLostError, UsageError
 from velodrome.run.cluster import ssh
 from velodrome.run.engine import LoadSpec
+from velodrome.run.link import entered
 from velodrome.usecases import cluster_load
 from velodrome.usecases.load import Work
 
@@ -98,82 +100,72 @@ def test_an_agent_that_ends_is_said_and_the_others_stay(server: Sshd, tmp_path: 
 
 
 @pytest.mark.exhaustive
+def test_a_coordinator_that_ends_takes_its_agents_with_it_and_is_reported(
+    server: Sshd, tmp_path: Path
+) -> None:
+    with started(server, tmp_path / "keys") as (process, address):
+        begun = [psutil.Process(row["pid"]) for row in cluster_load.listed(address, tmp_path / "keys")]
+        port = int(address.rpartition(":")[2])
+        (scheduler,) = {
+            one.pid
+            for one in psutil.net_connections("tcp")
+            if one.status == "LISTEN" and getattr(one.laddr, "port", 0) == port
+        }
+        assert scheduler is not None
+        os.kill(scheduler, signal.SIGKILL)
+        _, error = process.communicate(timeout=30)
+        assert process.returncode == 3
+        assert address in error
+        assert "velodrome cluster start" in error
+        until(lambda: not any(one.is_running() for one in begun))
+
+
+@pytest.mark.exhaustive
+@hosts.needed
 def test_three_hosts_and_one_whose_network_is_cut(tmp_path: Path) -> None:
-    """Each in a network namespace of its own; the load goes to another."""
+    """Each in a network namespace of its own, as whoever types the command; the load goes to another."""
     needs_sshd()
     with ExitStack() as stack:
-        *three, target = stack.enter_context(hosts(4))
-        servers = [
-            stack.enter_context(sshd(tmp_path / address, address, ["ip", "netns", "exec", name]))
-            for name, address in three
-        ]
+        here, *three, target = stack.enter_context(hosts.network(5)).hosts
+        servers = [stack.enter_context(sshd(tmp_path / one.address, one)) for one in three]
         for server in servers[1:]:  # one key opens all
             (server.folder / "id.pub").write_text((servers[0].folder / "id.pub").read_text())
         known = tmp_path / "known"
         known.write_text("".join((server.folder / "known").read_text() for server in servers))
         words = ["--ssh-key", str(servers[0].folder / "id"), "--ssh-option", f"UserKnownHostsFile={known}"]
-        named = [f"{address}:{server.port}" for (_, address), server in zip(three, servers, strict=True)]
+        named = ",".join(f"{one.address}:{server.port}" for one, server in zip(three, servers, strict=True))
         keys = tmp_path / "keys"
-        process = subprocess.Popen(
-            [*COMMAND, "--hosts", ",".join(named), *words, "--keys", str(keys), "--allow-target", target[1]],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
+        process = here.start(
+            *COMMAND, "--hosts", named, *words, "--keys", str(keys), "--allow-target", target.address
         )
-        stack.callback(process.communicate, timeout=30)
-        stack.callback(process.send_signal, signal.SIGINT)
-        assert process.stdout is not None
-        address = process.stdout.readline().strip()
-        assert address == f"tls://{three[0][1]}:8786", process.communicate()[1]
-        found = cluster_load.overview(address, keys)
-        names = [address for _, address in three]
+        stack.callback(hosts.ended, process)
+        address = hosts.said(process)
+        assert address == f"tls://{three[0].address}:8786"
+        with entered(here.namespace):
+            found = cluster_load.overview(address, keys)
+        names = [one.address for one in three]
         assert [row["name"] for row in found["agents"]] == names
         assert {row["policy_by"] for row in found["agents"]} == {"root"}
         assert len({row["machine"] for row in found["agents"]}) == 3
         assert len(found["between"]) == 6
         assert all(pair["round_trip_ms"] for pair in found["between"])
-        serving = subprocess.Popen(
-            [
-                "ip",
-                "netns",
-                "exec",
-                target[0],
-                sys.executable,
-                "-m",
-                "http.server",
-                "80",
-                "--bind",
-                target[1],
-            ],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-            cwd=tmp_path,
-        )
-        stack.callback(serving.communicate)
-        stack.callback(serving.kill)
-        (tmp_path / "page").write_text("here")
-        inside = ["ip", "netns", "exec", target[0], sys.executable, "-c"]
-        answers = f"import socket; socket.create_connection(('{target[1]}', 80), 1)"
-        until(lambda: not subprocess.run([*inside, answers], check=False, capture_output=True).returncode)
         spec = LoadSpec(
-            url=f"http://{target[1]}/page",
-            rate=100.0,
-            duration_s=2.0,
-            connections=12,
-            allow_target=(target[1],),
+            url="", rate=100.0, duration_s=2.0, connections=12, allow_target=(target.address,), template=True
         )
-        document = cluster_load.load(Work(spec, agents=address, keys=str(keys)), lambda _: True)
+        with hosts.Network([target]).target(0) as noting, entered(here.namespace):
+            work = Work(spec.changed(url=f"{noting.url}/{{{{n}}}}"), agents=address, keys=str(keys))
+            document = cluster_load.load(work, lambda _: True)
         assert document["requests"] == document["ok"] == 200
         assert sorted(row["requests"] for row in document["agents"]) == [66, 67, 67]
         lost = [psutil.Process(row["pid"]) for row in found["agents"] if row["name"] == names[2]]
         lost += lost[0].parents()[:1]
-        ip("-n", three[2][0], "link", "set", "eth0", "down")
+        three[2].pull()
         until(lambda: not any(one.is_running() for one in lost))
         assert process.stderr is not None
         lines = iter(process.stderr.readline, "")
         assert names[2] in next(line for line in lines if "has ended" in line)
-        until(lambda: left(address, keys) == names[:2])
+        with entered(here.namespace):
+            until(lambda: left(address, keys) == names[:2])
 
 
 def left(address: str, keys: Path) -> list[str]:

@@ -170,10 +170,10 @@ class Agent(talking.Worker):
         part.stolen = stolen
         threading.Thread(target=_listen, args=(part, loop), daemon=True).start()
         self._watching = asyncio.ensure_future(self._watch(part))
-        waits = [asyncio.ensure_future(one.wait()) for one in (part.ready, part.done)]
+        waits = [asyncio.ensure_future(event.wait()) for event in (part.ready, part.done)]
         await asyncio.wait(waits, timeout=READY_S, return_when=asyncio.FIRST_COMPLETED)
-        for one in waits:
-            one.cancel()
+        for wait in waits:
+            wait.cancel()
         if part.ready.is_set() and not part.done.is_set():
             part.polled = time.monotonic()
             return json.dumps({"ready": True})
@@ -315,7 +315,9 @@ def _transport() -> str:
         off = disabled.read_text().strip() not in ("", "0")
     except OSError:
         off = False
-    major, minor = (int("".join(filter(str.isdigit, one)) or 0) for one in os.uname().release.split(".")[:2])
+    major, minor = (
+        int("".join(filter(str.isdigit, part)) or 0) for part in os.uname().release.split(".")[:2]
+    )
     return "epoll" if off or (major, minor) < (6, 1) else "io_uring"
 
 
@@ -330,8 +332,8 @@ def _identity() -> str:
 
 def _stolen(cpus: Sequence[int]) -> tuple[float, float]:
     """Return the seconds that a hypervisor took of these CPUs, and all seconds of theirs, since the start."""
-    times = [one for number, one in enumerate(psutil.cpu_times(percpu=True)) if number in set(cpus)]
-    return sum(getattr(one, "steal", 0.0) for one in times), sum(sum(one[:8]) for one in times)
+    times = [cpu for number, cpu in enumerate(psutil.cpu_times(percpu=True)) if number in set(cpus)]
+    return sum(getattr(cpu, "steal", 0.0) for cpu in times), sum(sum(cpu[:8]) for cpu in times)
 
 
 async def serve(

@@ -68,7 +68,7 @@ class Offset:
 
 def best(readings: Iterable[Reading]) -> Reading:
     """Return the reading that took least, whose bounds are the narrowest. Raises ValueError where there is none."""
-    return min(readings, key=lambda one: one.round_trip_ns)
+    return min(readings, key=lambda reading: reading.round_trip_ns)
 
 
 def best_at(readings: Iterable[Reading], moment: int) -> Offset:
@@ -76,7 +76,7 @@ def best_at(readings: Iterable[Reading], moment: int) -> Offset:
 
     Raises ValueError where there is none.
     """
-    return min((one.offset for one in readings), key=lambda one: one.uncertainty_at(moment))
+    return min((reading.offset for reading in readings), key=lambda reading: reading.uncertainty_at(moment))
 
 
 @dataclass
@@ -95,9 +95,9 @@ class Windows:
         while len(self.kept) > MOST_WINDOWS:
             self.span_ns *= 2
             windows: dict[int, Reading] = {}
-            for one in self.kept:
-                number = one.sent // self.span_ns
-                windows[number] = best((windows[number], one)) if number in windows else one
+            for kept in self.kept:
+                number = kept.sent // self.span_ns
+                windows[number] = best((windows[number], kept)) if number in windows else kept
             self.kept = list(windows.values())
 
 
@@ -140,9 +140,9 @@ class Alignment:
         moved = abs(self.after.ns - self.before.ns) + self.after.uncertainty_ns
         return max(self.before.uncertainty_ns, moved) + max(map(self._beyond, self.during), default=0.0)
 
-    def _beyond(self, one: Offset) -> float:
+    def _beyond(self, offset: Offset) -> float:
         """Return by how much a reading lies outside of the band from before to after."""
-        share = min(1.0, max(0.0, (one.at - self.before.at) / self._span)) if self._span > 0 else 0.0
+        share = min(1.0, max(0.0, (offset.at - self.before.at) / self._span)) if self._span > 0 else 0.0
         middle = self.before.ns + share * (self.after.ns - self.before.ns)
         width = max(self.before.uncertainty_ns, self.after.uncertainty_ns)
-        return max(0.0, abs(one.ns - middle) - one.uncertainty_ns - width)
+        return max(0.0, abs(offset.ns - middle) - offset.uncertainty_ns - width)

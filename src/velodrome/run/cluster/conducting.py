@@ -93,7 +93,7 @@ class Player:
         during = self.during.kept
         last = clocks.best(after).offset if after else during[-1].offset if during else self.before
         least = clocks.best([*self.readings, *during, *after]).round_trip_ns
-        return Alignment(self.before, [one.offset for one in during], last, least)
+        return Alignment(self.before, [reading.offset for reading in during], last, least)
 
 
 class Turns:
@@ -143,7 +143,7 @@ async def present(address: talking.Address, way: talking.Security) -> list[Playe
 
     names = {where: str(worker.get("name") or where) for where, worker in known.items()}
     found = await _all(met(where, name) for where, name in names.items())
-    return sorted(found, key=lambda one: one.name)
+    return sorted(found, key=lambda player: player.name)
 
 
 async def load(
@@ -156,10 +156,10 @@ async def load(
     """
     own_process.raise_limit("RLIMIT_NOFILE", talking.FILES)
     every = await present(address, way)
-    players = [one for one in every if ROLE in one.facts["roles"]]
+    players = [player for player in every if ROLE in player.facts["roles"]]
     try:
         if not players:
-            others = {one.name: ",".join(one.facts["roles"]) for one in every}
+            others = {player.name: ",".join(player.facts["roles"]) for player in every}
             raise NoAgentsError(str(address), ROLE, others)
         _agree(players, spec)
         return await _Load(spec, players, on_event).carry()
@@ -195,7 +195,7 @@ def _agree(players: Sequence[Player], spec: LoadSpec) -> None:
                     player.name,
                     f"it may not load {host}; start it with: velodrome agent --allow-target {host}",
                 )
-    if talking.is_loopback(_host(spec)) and len({one.facts["machine"] for one in players}) > 1:
+    if talking.is_loopback(_host(spec)) and len({player.facts["machine"] for player in players}) > 1:
         raise UsageError(
             f"{_host(spec)} is another server for each of these agents, because they are on several hosts; name the "
             "server's host"
@@ -243,7 +243,7 @@ class _Load:
         player, many = self.players[number], len(self.players)
         own = self.spec.connections // many + (number < self.spec.connections % many)
         part = self.spec.changed(part={"number": number, "of": many}, connections=own)
-        said = json.loads(
+        reply = json.loads(
             await player.line.call(
                 "velodrome_prepare",
                 READY_S,
@@ -253,10 +253,10 @@ class _Load:
                 expected=part.expect_body,
             )
         )
-        if not said["ready"]:
-            raise AgentRefusedError(player.name, said["error"])
+        if not reply["ready"]:
+            raise AgentRefusedError(player.name, reply["error"])
         player.phase = "ready"
-        if all(one.phase == "ready" for one in self.players):
+        if all(player.phase == "ready" for player in self.players):
             self.ready.set()
         while (
             not self.ready.is_set()
@@ -282,38 +282,38 @@ class _Load:
             calls.append(
                 player.line.call("velodrome_begin", load=self.number, at_ns=start + player.before.ns)
             )
-        for player, said in zip(self.players, await _all(calls), strict=True):
-            if not said:
+        for player, known in zip(self.players, await _all(calls), strict=True):
+            if not known:
                 raise AgentLostError(player.name, player.line.address, "it has forgotten the load")
 
     async def _follow(self, player: Player) -> None:
         """Ask an agent how far it is until it is done or lost, and take what it measured."""
         try:
             while True:
-                said = await self._poll(player)
+                reply = await self._poll(player)
                 if player.phase in ("done", "failed", "unknown"):
                     break
                 await asyncio.sleep(self.every_s)
             if player.phase != "done":
-                player.lost = said.get("error") or "its engine ended"
+                player.lost = reply.get("error") or "its engine ended"
             else:
                 taken = json.loads(await player.line.call("velodrome_take", load=self.number))
                 player.document, player.steal = json.loads(taken["document"]), taken["steal"]
         except AgentLostError as error:
             player.lost = error.why
         except (ValueError, KeyError, TypeError) as error:
-            player.lost = f"what it said cannot be read: {error!r}"
+            player.lost = f"its reply cannot be read: {error!r}"
         if player.lost:
             await self._end()
 
     async def _poll(self, player: Player) -> Mapping[str, Any]:
         sent = time.monotonic_ns()
-        said: Mapping[str, Any] = json.loads(
+        reply: Mapping[str, Any] = json.loads(
             await player.line.call("velodrome_poll", LOST_S, load=self.number)
         )
-        player.phase, player.tick = said["phase"], said.get("tick") or player.tick
-        player.during.add(Reading(sent, said["now"], time.monotonic_ns()))
-        return said
+        player.phase, player.tick = reply["phase"], reply.get("tick") or player.tick
+        player.during.add(Reading(sent, reply["now"], time.monotonic_ns()))
+        return reply
 
     async def _show(self) -> None:
         """Hand on how all are doing, until all are done; and end the load where that is wanted."""
@@ -349,7 +349,7 @@ class _Load:
             return player.aligned([])
 
         aligned = await _all(after(player) for player in self.players)
-        document["agents"] = [_row(one, how) for one, how in zip(self.players, aligned, strict=True)]
+        document["agents"] = [_row(player, how) for player, how in zip(self.players, aligned, strict=True)]
         flags = set(document["flags"])
         if any(player.lost for player in self.players):
             flags.add("agent-lost")

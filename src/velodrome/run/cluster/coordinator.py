@@ -20,6 +20,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,31 @@ SILENCE_S = 10.0
 """Without a beat for so long, whoever started this process over a network is lost."""
 
 
+@dataclass
+class Local:
+    """A coordinator and agents of this machine."""
+
+    address: str
+    scheduler: python.Child
+    agents: dict[str, python.Child]
+    """Those that have not been found to have ended, by name."""
+
+    def look(self) -> list[str]:
+        """Return a sentence on each agent that has ended since the last look.
+
+        Raises CoordinatorError where the coordinator has ended, or the last agent.
+        """
+        if self.scheduler.process.poll() is not None:
+            raise CoordinatorError(self.address, f"it ended ({self.scheduler.ending()})")
+        ended = {name: child for name, child in self.agents.items() if child.process.poll() is not None}
+        for name in ended:
+            del self.agents[name]
+        if ended and not self.agents:
+            how = ", ".join(f"{name}: {child.ending()}" for name, child in ended.items())
+            raise CoordinatorError(self.address, f"it was ended, as no agent is left ({how})")
+        return [f"the agent {name} has ended ({child.ending()})" for name, child in ended.items()]
+
+
 @contextmanager
 def coordinating(
     host: str,
@@ -49,6 +75,24 @@ def coordinating(
 ) -> Iterator[str]:
     """Run a coordinator and so many agents of this machine; yield its address, with all agents there.
 
+    As `local`, for as long as it takes to do something with them.
+    """
+    with local(host, port, agents, scheme=scheme, folder=folder, policy=policy) as found:
+        yield found.address
+
+
+@contextmanager
+def local(
+    host: str,
+    port: int,
+    agents: int,
+    *,
+    scheme: str = "tcp",
+    folder: Path | None = None,
+    policy: Mapping[str, Any] | None = None,
+) -> Iterator[Local]:
+    """Run a coordinator and so many agents of this machine; yield them with all agents there.
+
     `scheme` is `tls`, with the keys of `folder`, or `tcp`; `policy` has fields of theirs. Raises
     CoordinatorError, ClusterKeysError.
     """
@@ -58,25 +102,19 @@ def coordinating(
     kept = str(folder or "")
     with ExitStack() as stack:
         begun = {"host": host, "port": port, "scheme": scheme, "keys": kept}
-        address = _first_line(_begun(stack, "scheduler", begun), f"{scheme}://{host}:{port}")
-        children = [
-            _begun(
-                stack,
-                "agent",
-                {
-                    "address": address,
-                    "keys": kept,
-                    "policy": {**(policy or {}), "name": f"local-{number}", "cpus": cpus},
-                },
-            )
-            for number, cpus in enumerate(_shares(usable_cpus(), agents))
-        ]
-        for child in children:  # each takes a second to import Dask, all at once
+        scheduler = _begun(stack, "scheduler", begun)
+        address = _first_line(scheduler, f"{scheme}://{host}:{port}")
+        children = {}
+        for number, cpus in enumerate(_shares(usable_cpus(), agents)):
+            name = f"local-{number}"
+            own = {**(policy or {}), "name": name, "cpus": cpus}
+            children[name] = _begun(stack, "agent", {"address": address, "keys": kept, "policy": own})
+        for child in children.values():  # each takes a second to import Dask, all at once
             _first_line(child, address)
         try:
-            yield address
+            yield Local(address, scheduler, dict(children))
         finally:
-            for child in children:  # all at once; each takes half a second to leave
+            for child in children.values():  # all at once; each takes half a second to leave
                 with suppress(BrokenPipeError):
                     child.input.close()
 
@@ -161,7 +199,7 @@ def _said(words: list[str]) -> tuple[str, dict[str, Any]]:
     line = b""
     while not line.endswith(b"\n"):  # nothing follows it but beats, and those when this has answered
         if not (chunk := os.read(0, 1 << 16)):
-            raise EOFError("nobody said what to do")
+            raise EOFError("nothing came that says what to do")
         line += chunk
     what, how = json.loads(line)
     return what, how
@@ -230,7 +268,7 @@ async def _served(what: str, how: dict[str, Any]) -> None:
             engines=holding.Held(how["holder"]) if what == "worker" else None,
             host=how.get("host") or None,
             port=how.get("port") or 0,
-            on_ready=lambda one: _say(f"{one.name} {one.address}"),
+            on_ready=lambda started: _say(f"{started.name} {started.address}"),
         )
     )
     waiting = asyncio.ensure_future(ended.wait())

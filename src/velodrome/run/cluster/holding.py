@@ -41,7 +41,7 @@ KEPT = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "PYTHONPATH", "PYTHONHOME", 
 
 @dataclass(frozen=True)
 class Policy:
-    """What an agent is, and what it may do; said where it is started, and nowhere else."""
+    """What an agent is, and what it may do; stated where it is started, and nowhere else."""
 
     name: str = ""
     """Empty: its host and its process."""
@@ -66,9 +66,9 @@ class Policy:
 
     @classmethod
     def read(cls, fields: Mapping[str, Any]) -> "Policy":
-        """Read what `asdict` makes of one, from JSON; what is not said is usual."""
+        """Read what `asdict` makes of one, from JSON; a field that is missing is as usual."""
         read: dict[str, Any] = {
-            name: tuple(one) if isinstance(one, list) else one for name, one in fields.items()
+            name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()
         }
         return cls(**read)
 
@@ -140,9 +140,9 @@ class Held:
         """See Engines."""
         sizes = {"body": len(body), "expected": -1 if expected is None else len(expected)}
         head = json.dumps({"do": "start", "fields": fields, **sizes}).encode()
-        said, descriptors = self._ask(head + b"\n" + body + (expected or b""))
-        if "error" in said:
-            raise AgentStartError(said["error"])
+        answer, descriptors = self._ask(head + b"\n" + body + (expected or b""))
+        if "error" in answer:
+            raise AgentStartError(answer["error"])
         return HeldEngine(self, *descriptors)
 
     def end(self) -> dict[str, Any]:
@@ -150,21 +150,21 @@ class Held:
         return self._ask(b'{"do": "end"}\n')[0]
 
     def _ask(self, question: bytes) -> tuple[dict[str, Any], list[int]]:
-        said, descriptors = b"", []
+        answer, descriptors = b"", []
         with self._guard:
             try:
                 self._way.sendall(question)
-                while not said.endswith(b"\n"):
+                while not answer.endswith(b"\n"):
                     chunk, more, _, _ = socket.recv_fds(self._way, 1 << 16, 2)
                     if not chunk:
                         raise EOFError
-                    said += chunk
+                    answer += chunk
                     descriptors += more
             except (OSError, EOFError) as error:
                 raise AgentStartError(
                     "the process that holds its policy has ended", "Start it again"
                 ) from error
-        return json.loads(said), descriptors
+        return json.loads(answer), descriptors
 
 
 class HeldEngine:

@@ -77,7 +77,7 @@ def _added(numbers: Iterable[Any]) -> Any:
 
 
 def _least(numbers: Iterable[float | None]) -> float | None:
-    return min((one for one in numbers if one is not None), default=None)
+    return min((number for number in numbers if number is not None), default=None)
 
 
 def _some(rows: Sequence[Any], join: Callable[[list[Any]], Any]) -> Any:
@@ -223,26 +223,26 @@ def _request(rows: Sequence[Mapping[str, Any]]) -> Document:
 
 def _examples(parts: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     found: list[Mapping[str, Any]] = []
-    for example in (one for part in parts for one in part["examples"]):
+    for example in (each for part in parts for each in part["examples"]):
         if example not in found:
             found.append(example)
     return found[:MOST_EXAMPLES]
 
 
 def tick(ticks: Sequence[Mapping[str, Any]]) -> Document:
-    """Return how the whole load is going, of the last that each agent said."""
-    lasts = [one["last_second"] for one in ticks]
+    """Return how the whole load is going, by the last tick of each agent."""
+    lasts = [each["last_second"] for each in ticks]
     counts = ("requests", "ok", "errors", "in_flight", "waiting", "rps")
     return {
         "event": "tick",
         "phase": ticks[0]["phase"],
-        "at_s": min(one["at_s"] for one in ticks),
-        **{name: _added(one[name] for one in ticks) for name in counts},
+        "at_s": min(each["at_s"] for each in ticks),
+        **{name: _added(each[name] for each in ticks) for name in counts},
         **_coarse(ticks, ("p50_ms", "p99_ms")),
         "last_second": {
-            "seconds": min(one["seconds"] for one in lasts),
-            "requests": _added(one["requests"] for one in lasts),
-            "ok": _added(one["ok"] for one in lasts),
+            "seconds": min(last["seconds"] for last in lasts),
+            "requests": _added(last["requests"] for last in lasts),
+            "ok": _added(last["ok"] for last in lasts),
             **_coarse(lasts, ("p50_ms", "p99_ms", "max_ms")),
         },
     }

@@ -77,20 +77,24 @@ async def _rate(line: talking.Line, round_trip_s: float) -> float:
 
 async def between(players: Sequence[Player], transfers: bool) -> Mesh:
     """Have each agent measure to each other, in both directions."""
-    wanted = [(one, other) for one in players for other in players if one is not other]
+    wanted = [(origin, target) for origin in players for target in players if origin is not target]
     found: list[Between] = []
     begun = time.monotonic()
-    for one, other in wanted:
+    for origin, target in wanted:
         if time.monotonic() - begun > WHOLE_S:
             break
-        question = {"address": other.line.address, "transfers": transfers}
+        question = {"address": target.line.address, "transfers": transfers}
         try:
-            said: dict[str, Any] = json.loads(await one.line.call("velodrome_measure", 60.0, **question))
+            answer: dict[str, Any] = json.loads(await origin.line.call("velodrome_measure", 60.0, **question))
         except AgentLostError as error:
-            said = {"error": error.why}
+            answer = {"error": error.why}
         found.append(
             Between(
-                one.name, other.name, said.get("round_trip_ms"), said.get("mbit_s"), said.get("error", "")
+                origin.name,
+                target.name,
+                answer.get("round_trip_ms"),
+                answer.get("mbit_s"),
+                answer.get("error", ""),
             )
         )
     return Mesh(tuple(found), len(wanted) - len(found))

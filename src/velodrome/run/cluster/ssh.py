@@ -81,11 +81,11 @@ class Reach:
     def __post_init__(self) -> None:
         """Raise UsageError for what is no option that counts here."""
         known: Mapping[str, object] = SSHClientConfig._handlers  # what is not there, it leaves out
-        for one in self.options:
-            name, is_one, _ = one.partition("=")
-            if not is_one or name.strip().lower() not in known or "\n" in one:
+        for option in self.options:
+            name, is_one, _ = option.partition("=")
+            if not is_one or name.strip().lower() not in known or "\n" in option:
                 raise UsageError(
-                    f"--ssh-option: '{one}' is no NAME=VALUE of an option of ssh that counts here; among these are "
+                    f"--ssh-option: '{option}' is no NAME=VALUE of an option of ssh that counts here; among these are "
                     "Port, ProxyJump, IdentityFile, UserKnownHostsFile"
                 )
 
@@ -123,34 +123,34 @@ async def serve(
     began: list[_Remote] = []
     beating = asyncio.ensure_future(_beating(began))
     try:
-        await _all(one.connect() for one in remotes)
+        await _all(remote.connect() for remote in remotes)
         first = _Remote(hosts[0], reach, remotes[0].connection)
         began.append(first)
         at = wanted.host or first.address
         how = {"host": at, "port": wanted.port, "scheme": wanted.scheme, "key_files": files}
         address = await first.begin("scheduler", how)
-        for one, name in zip(remotes, _names(hosts), strict=True):
-            one.what = {
+        for remote, name in zip(remotes, _names(hosts), strict=True):
+            remote.what = {
                 "address": address,
                 "key_files": files,
                 "policy": asdict(replace(wanted.policy, name=name)),
                 "account": wanted.account,
             }
         began += remotes
-        await _all(one.begin("agent", one.what) for one in remotes)
+        await _all(remote.begin("agent", remote.what) for remote in remotes)
         on_ready(address)
         await _held(first, remotes, address, on_lost)
     finally:
-        await asyncio.gather(*(one.end() for one in began))
-        await asyncio.gather(*(one.hang_up() for one in remotes))
+        await asyncio.gather(*(remote.end() for remote in began))
+        await asyncio.gather(*(remote.hang_up() for remote in remotes))
         beating.cancel()
 
 
 async def _beating(began: Sequence["_Remote"]) -> None:
     """Say to all that has begun that we are alive, also while others start."""
     while True:
-        for one in began:
-            one.beat()
+        for remote in began:
+            remote.beat()
         await asyncio.sleep(coordinator.BEAT_S)
 
 
@@ -172,11 +172,11 @@ async def _held(
     while True:
         if first.is_over():
             raise CoordinatorError(address, f"it ended on {first.host.name} ({first.ending()})")
-        for one in [agent for agent in left if agent.is_over()]:
-            left.remove(one)
-            on_lost(f"the agent on {one.host.name} has ended ({one.ending()})")
+        for agent in [agent for agent in left if agent.is_over()]:
+            left.remove(agent)
+            on_lost(f"the agent on {agent.host.name} has ended ({agent.ending()})")
             if not left:
-                raise SshError(one.host.name, "no agent is left", "Look at the sentences above")
+                raise SshError(agent.host.name, "no agent is left", "Look at the sentences above")
         await asyncio.sleep(coordinator.BEAT_S)
 
 
@@ -199,7 +199,7 @@ class _Remote:
         self.process: Any = None
         self.interpreter: list[str] = []
         self.answered = False
-        self.said: deque[str] = deque(maxlen=python.LAST_LINES)
+        self.last_lines: deque[str] = deque(maxlen=python.LAST_LINES)
         self.reading: asyncio.Task[None] | None = None
 
     @property
@@ -235,15 +235,15 @@ class _Remote:
         folder = Path.home() / ".ssh"
         ours = scratch.made("ssh")
         before, after = ours / "before", ours / "after"
-        before.write_text("".join(f"{one}\n" for one in self.reach.options))
+        before.write_text("".join(f"{option}\n" for option in self.reach.options))
         known = {
             "UserKnownHostsFile": [folder / "known_hosts", folder / "known_hosts2"],
             "GlobalKnownHostsFile": [Path("/etc/ssh/ssh_known_hosts"), Path("/etc/ssh/ssh_known_hosts2")],
         }
         lines = [
-            f"{option} {' '.join(shlex.quote(str(one)) for one in files)}\n"
+            f"{option} {' '.join(shlex.quote(str(file)) for file in files)}\n"
             for option, every in known.items()
-            if (files := [one for one in every if os.access(one, os.R_OK)])
+            if (files := [file for file in every if os.access(file, os.R_OK)])
         ]
         after.write_text("".join(lines))
         usual = [folder / "config"] if os.access(folder / "config", os.R_OK) else []
@@ -273,10 +273,10 @@ class _Remote:
         self.reading = asyncio.ensure_future(self._read())
         self.process.stdin.write(json.dumps([what, {**how, "beats": True}]).encode() + b"\n")
         try:
-            said: bytes = await asyncio.wait_for(self.process.stdout.readline(), coordinator.START_S)
+            reply: bytes = await asyncio.wait_for(self.process.stdout.readline(), coordinator.START_S)
         except (TimeoutError, asyncssh.Error) as error:
             raise SshError(self.host.name, f"its {what} says nothing", self._cure()) from error
-        line = said.decode(errors="replace").strip()
+        line = reply.decode(errors="replace").strip()
         if line.startswith("error "):
             raise SshError(self.host.name, line.removeprefix("error "), "Nothing was left running")
         if not line:
@@ -294,7 +294,7 @@ class _Remote:
     async def _read(self) -> None:
         with suppress(asyncssh.Error, UnicodeError):
             async for line in self.process.stderr:
-                self.said.append(secrets.mask(line.decode(errors="replace").strip()))
+                self.last_lines.append(secrets.mask(line.decode(errors="replace").strip()))
 
     def beat(self) -> None:
         """Say that we are alive, once it has answered."""
@@ -310,7 +310,7 @@ class _Remote:
         """Return how it ended."""
         status = self.process.exit_status
         how = "the connection was lost" if status is None else f"exit {status}"
-        return f"{how}: {self.said[-1]}" if self.said else how
+        return f"{how}: {self.last_lines[-1]}" if self.last_lines else how
 
     async def end(self) -> None:
         """Have it end, and wait until it has."""

@@ -63,7 +63,7 @@ FILES = 1 << 20
 ANSWER_S = 5.0
 """For a coordinator or an agent to be reached and to say something short."""
 CONNECT_S = 4.0
-"""Less, so that what is said of it is why: Dask tries until then."""
+"""Less, so that the error says why: Dask tries until then."""
 KIND = "velodrome-agent"
 """The resource by which agents are known among workers of Dask."""
 
@@ -147,8 +147,8 @@ def _run(work: Coroutine[Any, Any, Result]) -> Result:
 
 async def _over(left: Collection[asyncio.Task[Any]]) -> None:
     """End what still runs: of Dask, and calls that nobody waits for any more."""
-    for one in left:
-        one.cancel()
+    for task in left:
+        task.cancel()
     await asyncio.gather(*left, return_exceptions=True)
 
 
