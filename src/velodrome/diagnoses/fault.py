@@ -168,6 +168,12 @@ def stops_at(seen: Symptoms, limit: int) -> str:
     )
 
 
+def lacks(seen: Symptoms, package: str) -> bool:
+    """Return whether figures of another command come with a list of the app's packages, and this is not among them."""
+    packages = seen.counted.packages if seen.counted else frozenset()
+    return bool(packages) and package not in packages
+
+
 def no_plateau(seen: Symptoms) -> Screened | None:
     """Return why nothing that bounds the requests in work can be the cause: throughput rises on, or the CPU bounds it.
 
@@ -250,7 +256,7 @@ def counting(
     `none` is the answer where there was nothing to count.
     """
     if not seen.setting.plain:
-        return Unknown("what it is asked cannot be sent by hand: only plain requests over HTTP/1.1 can")
+        return Unknown("its requests cannot be sent by hand: only plain ones over HTTP/1.1 can")
     found = seen.met.get(name)
     if found is None:
         return Unknown("it could not be tried on the server of the screens")
@@ -299,6 +305,27 @@ def failing(seen: Symptoms, treatment: Treatment, cure: Cure) -> Screened:
     takes = next(iter(treatment.give), "")
     experiment = Experiment(treatment, 0, cure, takes=takes, needless=True, probe=probe)
     return Suspect(0.5, said, (experiment,), (evidence,), loss=worst.errors)
+
+
+LEAST_LOST = 0.01
+"""Share of the requests around an event after which the server goes on, from which on it is looked into."""
+
+
+def losing(event: str, setting: str, *, worth: float = 2 * LEAST_LOST, ends: bool = False) -> Probe:
+    """Return the open loop in which an event in the life of a server loses requests, or does not.
+
+    `setting` of `situations.stop` makes it happen; `ends`: the server with it.
+    """
+    return Probe(
+        "stop",
+        f"an open loop, with 16 requests more in flight when {event}",
+        "lost",
+        {setting: 1},
+        unprovoked={setting: 0},
+        seconds=3.0,
+        worth=worth,
+        ends=ends,
+    )
 
 
 LEAST_LOADS = 3

@@ -21,6 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, contextmanager, suppress
 from dataclasses import replace
 from itertools import combinations
+from pathlib import Path
 from threading import Event
 from typing import TypeVar
 
@@ -34,6 +35,7 @@ from velodrome.run.instruments.clients import Answer, Client, Where, where
 from velodrome.run.instruments.standing import Standing
 from velodrome.run.link import entered
 from velodrome.run.machine import kcmp, netlink
+from velodrome.run.machine.facts import quota_cpus
 from velodrome.run.measuring import kernel
 from velodrome.run.measuring.throttling import Throttling
 from velodrome.run.racing.opening import host_beside
@@ -49,15 +51,15 @@ OPENING, ASKING = 16, 4
 """At once."""
 OPEN_S = 2.0
 STOP_S = 2.0
-"""For a request in flight when the server is told to stop, beyond what it takes otherwise."""
+"""For a request in flight at the signal to stop, beyond what it takes otherwise."""
 
 
 def meet(server: Standing, probe: Probe) -> Met:
-    """Make a situation and return what was met. Raises NoServerError where nothing can be asked, or the server dies."""
+    """Make a situation and return what was met. Raises NoServerError where nothing can be sent, or the server dies."""
     at = where(server.booted.target)
     label = server.trial.contestant.label
     if at is None:
-        raise NoServerError(label, "what it is asked cannot be sent by hand")
+        raise NoServerError(label, "its requests cannot be sent by hand")
     situation = SITUATIONS[probe.name]
     more = {"server": server} if "server" in inspect.signature(situation).parameters else {}
 
@@ -213,9 +215,13 @@ def _canaries(answer: Answer) -> set[str]:
 FEWEST_PAIRS = 4
 
 
-async def again(at: Where, same: float = 1, pairs: float = 16) -> Met:
-    """Ask twice, one right after the other: on the same connection, or (`same` 0) on two."""
+async def again(at: Where, same: float = 1, pairs: float = 16, server: Standing | None = None) -> Met:
+    """Ask twice, one right after the other: on the same connection, or (`same` 0) on two.
+
+    Nothing counts where a worker was replaced meanwhile: what becomes of its connections is another matter.
+    """
     usual = await _usual(at)
+    workers = _workers(server, at.port) if server else set()
     late: list[Answer] = []
     every: list[Answer] = []
     until = time.monotonic() + OPEN_S
@@ -233,6 +239,8 @@ async def again(at: Where, same: float = 1, pairs: float = 16) -> Met:
             every.append(answer)
             if answer.outcome != "ok" or answer.seconds > usual + 0.02:
                 late.append(answer)
+    if server and _workers(server, at.port) != workers:
+        return Met(0, 0, figures={"usual_ms": 1000 * usual})
     middle = sorted(one.seconds for one in every)[len(every) // 2] if every else 0.0
     said = f"{1000 * middle:.3g} ms in the middle, {1000 * usual:.3g} ms otherwise"
     return _met(late, every, said, middle_ms=1000 * middle, usual_ms=1000 * usual)
@@ -531,7 +539,7 @@ def _may_open(count: int) -> Iterator[bool]:
 
 
 def _open_files(pid: int) -> int:
-    """Return how many files a process may open; 0: that is not told."""
+    """Return how many files a process may open; 0: that is not known."""
     with suppress(OSError, ValueError), open(f"/proc/{pid}/limits") as lines:
         for line in lines:
             if line.startswith("Max open files"):
@@ -540,8 +548,12 @@ def _open_files(pid: int) -> int:
 
 
 async def quota(at: Where, server: Standing, connections: float = 8, seconds: float = 1.0) -> Met:
-    """Load the server, and count the periods in which its control groups had spent their share of the CPU."""
-    groups = Throttling(_busiest(server))
+    """Load the server, and count the periods in which its control groups had spent their share of the CPU.
+
+    `paid` is the quota in CPUs where the groups show it; a quota that is spent in every period is about what is used.
+    """
+    pid = _busiest(server)
+    groups = Throttling(pid)
     before = groups.periods()
     measured = server.closed(int(connections), seconds)
     after = groups.periods()
@@ -549,7 +561,16 @@ async def quota(at: Where, server: Standing, connections: float = 8, seconds: fl
         return Met(0, 0)
     cpus = measured.server.cpu_s / measured.load.duration_s
     hits, of = after[1] - before[1], after[0] - before[0]
-    return Met(min(hits, of), of, {}, {"cpus": cpus}, f"{cpus:.2g} CPUs used")
+    paid = _quota(pid)
+    figures = {"cpus": cpus} if paid is None else {"cpus": cpus, "paid": paid}
+    of_what = "" if paid is None else f" of {paid:.3g} that the quota pays for"
+    return Met(min(hits, of), of, {}, figures, f"{cpus:.2g} CPUs used{of_what}")
+
+
+def _quota(pid: int) -> float | None:
+    with suppress(OSError, ValueError):
+        return quota_cpus(Path(f"/proc/{pid}/cgroup").read_text())
+    return None
 
 
 def _busiest(server: Standing) -> int:
@@ -683,7 +704,8 @@ async def epolls(at: Where, server: Standing, rest_s: float = 0.4) -> Met:
     before = _done(server)[1]
     await asyncio.sleep(rest_s)
     at_rest = (_done(server)[1] - before) / rest_s
-    held = [(pid, number) for pid in _tree(server.booted.server.pid) for number in _epolls_of(pid)]
+    tree = _tree(server.booted.server.pid)
+    held = [(pid, number) for pid in tree for number in _epolls_of(pid)]
     sharing: set[int] = set()
     for (pid, number), (other, another) in combinations(held, 2):
         if pid != other and sharing.issuperset({pid, other}):
@@ -694,7 +716,7 @@ async def epolls(at: Where, server: Standing, rest_s: float = 0.4) -> Met:
         if same:
             sharing |= {pid, other}
     said = f"{at_rest:.2g} CPUs used at rest"
-    return Met(len(sharing), len({pid for pid, _ in held}), {}, {"cpus_at_rest": at_rest}, said)
+    return Met(len(sharing), len(tree), {}, {"cpus_at_rest": at_rest}, said)
 
 
 def _epolls_of(pid: int) -> list[int]:
@@ -720,7 +742,7 @@ async def leave(at: Where, server: Standing, leaves: float = 1) -> Met:
     if usual < LONG_S:
         return Met(0, 0, figures={"usual_ms": 1000 * usual})
 
-    async def asked(leaving: bool) -> tuple[float, float]:
+    async def work(leaving: bool) -> tuple[float, float]:
         """Return what is done for requests: in all where their clients stay, else after these have left."""
         async with AsyncExitStack() as opened:
             clients = [await opened.enter_async_context(Client(at, MOST_S)) for _ in range(IN_FLIGHT)]
@@ -746,10 +768,10 @@ async def leave(at: Where, server: Standing, leaves: float = 1) -> Met:
         calls, cpu_s = (after - earlier for after, earlier in zip(_done(server), before, strict=True))
         return calls, cpu_s
 
-    whole = await asked(False)
+    whole = await work(False)
     if not whole[0] and whole[1] < IN_FLIGHT * WORK_S:
         return Met(0, 0, figures={"cpu_ms": 1000 * whole[1] / IN_FLIGHT})
-    after = await asked(True) if leaves else (0.0, 0.0)
+    after = await work(True) if leaves else (0.0, 0.0)
     share = after[0] / whole[0] if whole[0] else after[1] / whole[1]
     hits = min(round(IN_FLIGHT * max(share, 0.0)), IN_FLIGHT)
     what = f"{after[0]:.0f} calls to third parties" if whole[0] else f"{after[1]:.2g} s of CPU"
