@@ -538,8 +538,7 @@ def test_a_quota_is_cured_by_as_many_whole_cpus_as_it_pays_for(paid: float, cpus
 
 def test_a_quota_is_tried_with_the_fewest_connections_that_spend_it() -> None:
     slope = rising(8, cpus=1.0)  # one eighth of a CPU for each connection
-    known = {"cpus": 0.8, "paid": 1.0}
-    seen = replace(meeting("throttled", 9, 10, **known), server_cpus=2, slope=slope)
+    seen = replace(meeting("throttled", 9, 10, cpus=0.8, paid=1.0), server_cpus=2, slope=slope)
     found = catalogue()["throttled"].screen(seen)
     assert isinstance(found, Suspect), "what the groups show counts, not what was used"
     assert found.experiments[0].connections == 8

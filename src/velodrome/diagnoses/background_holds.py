@@ -8,7 +8,7 @@ LEAST = 0.5
 
 
 def look(setting: Setting) -> Probe | None:
-    """Ask twice on one connection."""
+    """Send two requests on one connection."""
     if not setting.keeps_alive:
         return None
     return Probe(

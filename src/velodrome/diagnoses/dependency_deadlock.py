@@ -13,7 +13,7 @@ LEAST = 0.1
 
 
 def look(setting: Setting) -> Probe | None:
-    """Ask a server with an event loop many times at once."""
+    """Send many requests at once to a server with an event loop."""
     return _probe() if setting.interface in ASYNC else None
 
 

@@ -35,7 +35,7 @@ class Experiment:
     takes: str = ""
     """The treatment that has to have met what it changes; empty: a setting of the stack, which always does."""
     needless: bool = False
-    """Whether an app that never uses what the treatment changes cannot have the fault; else that tells nothing."""
+    """Whether an app that never uses what the treatment changes cannot have the fault; else that proves nothing."""
     seconds: float = 1.0
     """Of each load."""
     probe: Probe | None = None
@@ -50,7 +50,7 @@ class Suspect:
     """It may be the cause."""
 
     likelihood: float
-    """From 0 to 1: how likely, as far as the screens tell."""
+    """From 0 to 1: how likely, as far as the screens show."""
     why: str
     experiments: tuple[Experiment, ...]
     """The first that can be made decides; empty: it cannot be proven from outside."""
@@ -69,7 +69,7 @@ class Absent:
 
 @dataclass(frozen=True)
 class Unknown:
-    """The screens do not tell."""
+    """The screens do not decide."""
 
     why: str
 
@@ -347,7 +347,7 @@ class Growth:
 
 
 def growth(samples: tuple[tuple[int, float], ...]) -> Growth | None:
-    """Return how much rose what is in use after so many requests; None: there are too few loads to tell."""
+    """Return how much rose what is in use after so many requests; None: there are too few loads."""
     # The last loads are of one connection and of as many as fill it, in turns: these are alike.
     loads = samples[::-1][::2][:LEAST_LOADS][::-1]
     if len(loads) < LEAST_LOADS:

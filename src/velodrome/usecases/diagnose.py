@@ -445,7 +445,7 @@ class Case:
             return judge.slope(points, pairs), reused
 
     def _look(self, server: Standing, failed: list[str]) -> None:
-        """Try once what the faults that count want to be tried; the first server is the one that tells."""
+        """Make each situation once that a fault is to be seen in; that on the first server counts."""
         setting = self._setting()
         if self._met or not setting.plain:
             return
@@ -500,7 +500,7 @@ class Case:
         return False
 
     def _suspects(self, seen: Symptoms) -> list[tuple[Fault, Suspect]]:
-        """Return what to try, the most promising first; what the screens rule out, or cannot tell, is a diagnosis."""
+        """Return what to try, the most promising first; what the screens rule out, or leave open, is a diagnosis."""
         found: list[tuple[float, Fault, Suspect]] = []
         proven = {one.id for one in self.diagnoses if one.ruling is Ruling.CAUSE}
         for fault in self._faults.values():
@@ -559,7 +559,7 @@ class Case:
         return Diagnosis(fault.name, Ruling.CANNOT_TELL, "; ".join(why), evidence=suspect.evidence)
 
     def _compared(self, experiment: Experiment, seen: Symptoms) -> Compared:
-        """Measure both arms until they tell; return why that cannot be done where it cannot, or need not."""
+        """Measure both arms until they decide; return why that cannot be done where it cannot, or need not."""
         treated = self._base.plus(experiment.treatment)
         if experiment.probe is not None:
             return self._counted(experiment, experiment.probe, treated)
@@ -597,7 +597,7 @@ class Case:
             return arms.block(self._trial, self._lab, both, load, number)
 
     def _counted(self, experiment: Experiment, probe: Probe, treated: Treatment) -> Compared:
-        """Make a situation in both arms until they tell, as `_compared` does."""
+        """Make a situation in both arms until they decide, as `_compared` does."""
         dose = experiment.proof == "dose"
         made = Counts(probe, self._base, treated, ())
         for number in range(judge.COUNT_LOOKS[-1]):

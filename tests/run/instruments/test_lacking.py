@@ -13,7 +13,7 @@ pytestmark = pytest.mark.unit
 
 @pytest.fixture(autouse=True)
 def compares(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever the kernel of this machine tells of shared files."""
+    """Whatever the kernel of this machine says of shared files."""
     monkeypatch.setattr(kcmp, "tells", lambda: True)
 
 

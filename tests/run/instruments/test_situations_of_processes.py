@@ -22,7 +22,7 @@ from velodrome.run.machine import kcmp
 
 pytestmark = [
     pytest.mark.integration,
-    pytest.mark.skipif(sys.platform != "linux", reason="what /proc tells"),
+    pytest.mark.skipif(sys.platform != "linux", reason="what /proc shows"),
 ]
 PROGRAM = """
 import asyncio, os, signal, sys, time

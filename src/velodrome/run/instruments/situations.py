@@ -118,7 +118,7 @@ async def reuse(
 
 
 async def idle(at: Where, count: float, requests: float = 16) -> Met:
-    """Keep connections open on each of which a request was answered, then ask on fresh ones."""
+    """Keep connections open on each of which a request was answered, then send requests on fresh ones."""
     usual = await _usual(at)
     patience_s = _late_s(usual)
     until = time.monotonic() + OPEN_S
@@ -138,7 +138,7 @@ async def idle(at: Where, count: float, requests: float = 16) -> Met:
 
 
 async def slow(at: Where, clients: float, requests: float = 16, byte_s: float = 0.05) -> Met:
-    """Send the heads of requests byte by byte, and ask on other connections meanwhile."""
+    """Send the heads of requests byte by byte, and requests on other connections meanwhile."""
     usual = await _usual(at)
     head = at.with_headers(X_Slow="x" * 4096).head()
 
@@ -216,7 +216,7 @@ FEWEST_PAIRS = 4
 
 
 async def again(at: Where, same: float = 1, pairs: float = 16, server: Standing | None = None) -> Met:
-    """Ask twice, one right after the other: on the same connection, or (`same` 0) on two.
+    """Send two requests, one right after the other: on the same connection, or (`same` 0) on two.
 
     Nothing counts where a worker was replaced meanwhile: what becomes of its connections is another matter.
     """
@@ -915,7 +915,7 @@ HUNG_CPUS = 0.1
 
 
 async def hang(at: Where, server: Standing, count: float) -> Met:
-    """Ask so many times at once, and count those that are never answered while nobody computes for them."""
+    """Send so many requests at once, and count those that are never answered while nobody computes for them."""
     usual = await _usual(at)
     quiet_s = max(HUNG_S, HUNG_TIMES * usual)
     if quiet_s > LONGEST_HANG_S / 2:
@@ -948,7 +948,7 @@ async def hang(at: Where, server: Standing, count: float) -> Met:
 
 
 def _counter(name: str, server: Standing | None) -> int:
-    """Return what the kernel of the server's end counts; 0 where it does not tell."""
+    """Return what the kernel of the server's end counts; 0 where it counts nothing."""
     with entered(server.booted.site.server if server else None):
         return kernel.tcp_counters().get(name, 0)
 
@@ -971,13 +971,13 @@ def _late_s(usual: float) -> float:
 
 
 async def _one(at: Where, patience_s: float) -> Answer:
-    """Ask once, on a connection that is opened for it."""
+    """Send a request on a connection that is opened for it."""
     async with Client(at, patience_s) as client:
         return await client.request()
 
 
 async def _fresh(at: Where, count: int, patience_s: float) -> list[Answer]:
-    """Ask so many times, some at once, on connections that are opened for it; half of it where nothing is answered."""
+    """Send so many requests, some at once, on connections that are opened for it; half of it where nothing is answered."""
 
     found: list[Answer] = []
     while len(found) < count and (len(found) < count / 2 or any(one.outcome == "ok" for one in found)):
