@@ -977,7 +977,7 @@ async def _one(at: Where, patience_s: float) -> Answer:
 
 
 async def _fresh(at: Where, count: int, patience_s: float) -> list[Answer]:
-    """Send so many requests, some at once, on connections that are opened for it; half of it where nothing is answered."""
+    """Send so many requests, some at once, each on its own connection; half of them where none is answered."""
 
     found: list[Answer] = []
     while len(found) < count and (len(found) < count / 2 or any(one.outcome == "ok" for one in found)):
