@@ -62,7 +62,8 @@ BEHIND: Mapping[str, KnobValue] = {"keepalive": 1, "backlog": 64}
 PRELOADED: Mapping[str, KnobValue] = {"preload": 1}
 AT_ONCE: Mapping[str, KnobValue] = {"workers": 2, "ends": "at once"}
 SETTINGS = ("keepalive-race", "backlog-overflow")
-SYNC = ("slow-client",)
+SYNC = ("slow-client", "lost-at-stop")
+"""A sync worker reads one head at a time, and what lies in the listen queue at the stop is lost."""
 
 ILL = (
     Cell("blocking, severe", "blocking:severe", "blocking-call", line=BLOCKING_LINE),

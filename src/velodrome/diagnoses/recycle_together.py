@@ -22,7 +22,7 @@ def _probe(setting: Setting, within: float) -> Probe:
         f"a closed loop of 8 connections for 5 s to {setting.workers} workers",
         "workers replaced together with half of the others",
         {"workers": setting.workers, "within": within},
-        seconds=5.2,
+        seconds=5.6,
         worth=0.25,
         warm=False,
     )

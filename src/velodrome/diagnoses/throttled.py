@@ -89,7 +89,8 @@ fault = Fault(
     "jerky although the CPU is not busy: a CPU quota and more threads than it pays for; no quota, or fewer",
     ("kubernetes-mixin#108",),
     "Threads on several CPUs spend the quota early in each period (100 ms), and stand for the rest of it.",
-    "On as many CPUs as the quota pays for, p99 or throughput is better.",
+    "On as many CPUs as the quota pays for, p99 or throughput is better; the median may be longer, since requests then "
+    "share these.",
     screen,
     look=look,
     glance=glance,

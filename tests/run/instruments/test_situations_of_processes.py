@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import Thread
 from types import SimpleNamespace
 from typing import Any
 
@@ -235,6 +236,32 @@ def test_workers_count_as_replaced_together_by_when_they_begin(at_once: int, tog
     server = standing(os.getpid(), closed=closed)
     found = asyncio.run(situations.recycle(Where("127.0.0.1", 1), server, workers=2, within=0.1))
     assert (found.hits, found.of) == (together, 2)
+
+
+def test_a_worker_that_is_still_being_started_replaced_none() -> None:
+    late: list[subprocess.Popen[bytes]] = []
+
+    def start() -> None:
+        for _ in range(3):
+            time.sleep(0.15)  # gunicorn starts its workers apart
+            late.append(subprocess.Popen(["sleep", "30"]))
+
+    def closed(*words: object, **named: object) -> Any:
+        assert len(late) == 3, "the load begins when all are there"
+        time.sleep(0.1)
+        return SimpleNamespace(load=SimpleNamespace(answers=100))
+
+    thread = Thread(target=start)
+    thread.start()
+    try:
+        server = standing(os.getpid(), closed=closed)
+        found = asyncio.run(situations.recycle(Where("127.0.0.1", 1), server, workers=3, within=0.1))
+    finally:
+        thread.join()
+        for process in late:
+            process.kill()
+            process.wait()
+    assert (found.of, found.figures["replaced"]) == (0, 0.0)
 
 
 ALLOCATING = """

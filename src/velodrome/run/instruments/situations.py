@@ -389,6 +389,8 @@ def _happen(at: Where, server: Standing, stops: float, reloads: float, replaces:
 
 
 WATCH_S = 0.02
+STARTED_S, MOST_STARTING_S = 0.4, 4.0
+"""No process came for so long: all workers are there, which gunicorn starts up to 0.1 s apart; at most waited for."""
 
 
 async def recycle(
@@ -405,6 +407,8 @@ async def recycle(
     `within` that share of how long they live. Only the first that are replaced count, as many as there are workers:
     later ones drift apart by themselves.
     """
+    # A worker that is still being started would count as one that replaced another.
+    await _all_started(server)
     seen: dict[int, float] = {}
     done = Event()
 
@@ -434,6 +438,16 @@ async def recycle(
     together = sum(count >= workers / 2 for count in others)
     said = f"a worker lives for {lives_s:.2g} s"
     return Met(together, len(births), {}, {**figures, "lives_s": lives_s}, said)
+
+
+async def _all_started(server: Standing) -> None:
+    """Wait till the processes of a server stay the same."""
+    begun, until = _tree(server.booted.server.pid), time.monotonic() + MOST_STARTING_S
+    since = time.monotonic()
+    while time.monotonic() < min(since + STARTED_S, until):
+        await asyncio.sleep(WATCH_S)
+        if (now := _tree(server.booted.server.pid)) != begun:
+            begun, since = now, time.monotonic()
 
 
 async def storm(at: Where, server: Standing, clients: float, idle_s: float, stall_s: float = 0.3) -> Met:
