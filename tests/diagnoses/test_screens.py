@@ -503,6 +503,15 @@ def test_a_loop_that_is_blocked_in_logging_is_no_blocking_call_of_the_apps() -> 
     assert isinstance(catalogue()["log-blocks"].screen(held(WAITING)), Absent)
 
 
+def test_records_that_wait_are_not_what_records_cost() -> None:
+    cost = catalogue()["log-cost"]
+    for stack, found in ((LOGGING, Absent), (replace(COMPUTING, stack=LOGGING.stack), Suspect)):
+        seen = held(stack)
+        assert seen.watched is not None
+        watched = replace(seen.watched, shares={"logging": 0.9})
+        assert isinstance(cost.screen(replace(seen, watched=watched)), found)
+
+
 def test_a_replaced_worker_is_proven_by_max_requests_before_it_is_by_a_signal() -> None:
     found = catalogue()["lost-at-replacement"].screen(SUSPICIOUS["lost-at-replacement"])
     assert isinstance(found, Suspect)
