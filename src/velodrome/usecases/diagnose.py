@@ -80,6 +80,8 @@ WAVES = 3.0
 LONGEST_S = 6.0
 SLOW_S, SLOW_SCREENS = 0.3, 40
 """From where on the screens take longer for what a request takes, and about so many times as long."""
+LOOKS_SHARE = 0.5
+"""Of the budget, after which no further situation is looked at: what the screens make likely has to be proven yet."""
 ROUNDS = 6
 """So many causes are cured and looked behind, at most."""
 
@@ -228,6 +230,7 @@ class Case:
         self.slo: SloHolds | None = None
         self._trial, self._lab, self._faults = trial, lab, faults
         self._deadline, self._follower = deadline, follower
+        self._looks_end = deadline - (1 - LOOKS_SHARE) * (deadline - time.monotonic())
         self._base = AS_IT_IS
         """The cures so far."""
         self._tried: set[tuple[str, str]] = set()
@@ -453,6 +456,9 @@ class Case:
         chosen = [(name, probe) for name, probe in every.items() if probe is not None]
         # A burst is still being answered when it is over: what is short is tried first.
         for name, probe in sorted(chosen, key=lambda one: (one[1].ends, one[1].seconds)):
+            if self._met and time.monotonic() > self._looks_end:
+                failed.append(f"{name}: half of the budget was spent on what came before it")
+                continue
             try:
                 self._met[name] = situations.meet(server, probe)
             except NoServerError as error:
