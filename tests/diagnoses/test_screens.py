@@ -503,6 +503,16 @@ def test_a_loop_that_is_blocked_in_logging_is_no_blocking_call_of_the_apps() -> 
     assert isinstance(catalogue()["log-blocks"].screen(held(WAITING)), Absent)
 
 
+def test_connections_that_are_opened_again_are_tried_under_the_load_that_opens_more() -> None:
+    pool = catalogue()["urllib3-pool"]
+    few, many = (replace(QUIET, shares={"dialling": share}) for share in (0.14, 0.5))
+    for loaded, alone, one_at_a_time in ((few, many, True), (many, few, False), (QUIET, many, True)):
+        found = pool.screen(replace(SEEN, watched=loaded, watched_alone=alone))
+        assert isinstance(found, Suspect)
+        assert (found.experiments[0].connections == 1) == one_at_a_time
+    assert isinstance(pool.screen(replace(SEEN, watched=QUIET, watched_alone=QUIET)), Absent)
+
+
 def test_records_that_wait_are_not_what_records_cost() -> None:
     cost = catalogue()["log-cost"]
     for stack, found in ((LOGGING, Absent), (replace(COMPUTING, stack=LOGGING.stack), Suspect)):

@@ -62,6 +62,8 @@ BEHIND: Mapping[str, KnobValue] = {"keepalive": 1, "backlog": 64}
 PRELOADED: Mapping[str, KnobValue] = {"preload": 1}
 AT_ONCE: Mapping[str, KnobValue] = {"workers": 2, "ends": "at once"}
 SETTINGS = ("keepalive-race", "backlog-overflow")
+GOES_ON = ("no-cancel",)
+"""Calls that were handed to threads are made, whether the client is there or not."""
 SYNC = ("slow-client", "lost-at-stop")
 """A sync worker reads one head at a time, and what lies in the listen queue at the stop is lost."""
 
@@ -133,7 +135,14 @@ ILL = (
         stack="gunicorn-gevent",
         line="greenlets.py:11",
     ),
-    Cell("urllib3's pool", "far_away:severe", "urllib3-pool", requires=(REQUESTS,), upstreams=FAR),
+    Cell(
+        "urllib3's pool",
+        "far_away:severe",
+        "urllib3-pool",
+        requires=(REQUESTS,),
+        upstreams=FAR,
+        beside=GOES_ON,
+    ),
     Cell("BLAS", "multiplying:severe", "native-threads", requires=NUMPY),
     Cell("deadlock of threads", "deadlocking:severe", "dependency-deadlock", requires=(FASTAPI, SQLALCHEMY)),
     Cell("session held", "session_across:severe", "session-held", requires=(SQLALCHEMY,), upstreams=SLOW),
@@ -221,7 +230,7 @@ WELL = (
     Cell("no pool, cured", "unpooled:cured", requires=(SQLALCHEMY,)),
     Cell("resolver, cured", "resolving:cured", upstreams=QUICK),
     Cell("C under gevent, cured", "greenlets:cured", stack="gunicorn-gevent"),
-    Cell("urllib3's pool, cured", "far_away:cured", requires=(REQUESTS,), upstreams=FAR),
+    Cell("urllib3's pool, cured", "far_away:cured", requires=(REQUESTS,), upstreams=FAR, beside=GOES_ON),
     Cell("BLAS, cured", "multiplying:cured", requires=NUMPY),
     Cell("deadlock of threads, cured", "deadlocking:cured", requires=(FASTAPI, SQLALCHEMY)),
     Cell("session held, cured", "session_across:cured", requires=(SQLALCHEMY,), upstreams=SLOW),
