@@ -187,8 +187,8 @@ def test_an_app_that_computes_on_the_loop_does_not_block_it() -> None:
 
 
 def test_where_the_system_does_not_say_what_a_thread_did_nothing_is_ruled_out() -> None:
-    untold = replace(COMPUTING, ran_s=0.0, blocked_s=0.0)
-    assert isinstance(catalogue()["blocking-call"].screen(held(untold)), Unknown)
+    unknown = replace(COMPUTING, ran_s=0.0, blocked_s=0.0)
+    assert isinstance(catalogue()["blocking-call"].screen(held(unknown)), Unknown)
 
 
 def test_whether_other_threads_compute_decides_which_of_two_is_likelier() -> None:
@@ -204,8 +204,8 @@ def test_whether_other_threads_compute_decides_which_of_two_is_likelier() -> Non
 def test_cpu_time_that_no_request_needs_makes_a_convoy_likely() -> None:
     """One request in flight: the CPU is as busy as under full load."""
     points = tuple(replace(one, cpus=1.0) for one in rising(40).points)
-    unasked = replace(SEEN, slope=replace(rising(40), points=points))
-    assert isinstance(catalogue()["gil-convoy"].screen(unasked), Suspect)
+    busy = replace(SEEN, slope=replace(rising(40), points=points))
+    assert isinstance(catalogue()["gil-convoy"].screen(busy), Suspect)
     assert isinstance(catalogue()["gil-convoy"].screen(replace(SEEN, slope=rising(1, cpus=1.0))), Absent)
 
 
@@ -285,7 +285,7 @@ def test_what_is_tried_on_the_server_of_the_screens_is_a_situation_that_there_is
 
 
 @pytest.mark.parametrize("name", COUNTED)
-def test_what_cannot_be_sent_by_hand_cannot_be_told(name: str) -> None:
+def test_what_cannot_be_sent_by_hand_cannot_be_known(name: str) -> None:
     one = SUSPICIOUS[name]
     seen = replace(one, setting=replace(one.setting, plain=False), met={})
     assert isinstance(catalogue()[name].screen(seen), Unknown)
@@ -423,7 +423,7 @@ def test_one_await_of_two_that_takes_all_the_time_is_not_worth_a_gather() -> Non
     assert isinstance(catalogue()["serial-awaits"].screen(looping), Suspect)
 
 
-def test_calls_in_turn_that_may_need_each_other_cannot_be_told() -> None:
+def test_calls_in_turn_that_may_need_each_other_cannot_be_known() -> None:
     seen = replace(SEEN, stepped=slower(210.0, 50.0))
     assert isinstance(catalogue()["serial-awaits"].screen(seen), Unknown)
 
@@ -433,8 +433,8 @@ def test_ports_that_come_back_as_fast_as_they_are_taken_are_not_exhausted() -> N
     assert seen.watched is not None
     few = replace(seen, watched=replace(seen.watched, connects={"10.0.0.7:443": 900}))
     assert isinstance(catalogue()["ports-exhausted"].screen(few), Absent)
-    untold = replace(seen, watched=replace(seen.watched, ports=0))
-    assert isinstance(catalogue()["ports-exhausted"].screen(untold), Unknown)
+    unknown = replace(seen, watched=replace(seen.watched, ports=0))
+    assert isinstance(catalogue()["ports-exhausted"].screen(unknown), Unknown)
 
 
 def test_of_ports_the_dose_is_more_than_connections_that_are_kept_ever_need() -> None:
@@ -503,6 +503,25 @@ def test_a_loop_that_is_blocked_in_logging_is_no_blocking_call_of_the_apps() -> 
     assert isinstance(catalogue()["log-blocks"].screen(held(WAITING)), Absent)
 
 
+def test_connections_that_are_opened_again_are_tried_under_the_load_that_opens_more() -> None:
+    pool = catalogue()["urllib3-pool"]
+    few, many = (replace(QUIET, shares={"dialling": share}) for share in (0.14, 0.5))
+    for loaded, alone, one_at_a_time in ((few, many, True), (many, few, False), (QUIET, many, True)):
+        found = pool.screen(replace(SEEN, watched=loaded, watched_alone=alone))
+        assert isinstance(found, Suspect)
+        assert (found.experiments[0].connections == 1) == one_at_a_time
+    assert isinstance(pool.screen(replace(SEEN, watched=QUIET, watched_alone=QUIET)), Absent)
+
+
+def test_records_that_wait_are_not_what_records_cost() -> None:
+    cost = catalogue()["log-cost"]
+    for stack, found in ((LOGGING, Absent), (replace(COMPUTING, stack=LOGGING.stack), Suspect)):
+        seen = held(stack)
+        assert seen.watched is not None
+        watched = replace(seen.watched, shares={"logging": 0.9})
+        assert isinstance(cost.screen(replace(seen, watched=watched)), found)
+
+
 def test_a_replaced_worker_is_proven_by_max_requests_before_it_is_by_a_signal() -> None:
     found = catalogue()["lost-at-replacement"].screen(SUSPICIOUS["lost-at-replacement"])
     assert isinstance(found, Suspect)
@@ -534,6 +553,18 @@ def test_a_quota_is_cured_by_as_many_whole_cpus_as_it_pays_for(paid: float, cpus
     assert isinstance(found, Suspect if known else Unknown)
     if isinstance(found, Suspect):
         assert found.experiments[0].treatment.give == {"cpus": int(paid)}
+
+
+def test_a_quota_is_tried_with_the_fewest_connections_that_spend_it() -> None:
+    slope = rising(8, cpus=1.0)  # one eighth of a CPU for each connection
+    seen = replace(meeting("throttled", 9, 10, cpus=0.8, paid=1.0), server_cpus=2, slope=slope)
+    found = catalogue()["throttled"].screen(seen)
+    assert isinstance(found, Suspect), "what the groups show counts, not what was used"
+    assert found.experiments[0].connections == 8
+    busy = replace(slope, points=tuple(replace(point, cpus=1.0) for point in slope.points))
+    found = catalogue()["throttled"].screen(replace(seen, slope=busy))
+    assert isinstance(found, Suspect)
+    assert found.experiments[0].connections == 2, "with one no second CPU is used"
 
 
 def test_a_quota_that_is_hardly_ever_spent_and_none_at_all_throttle_nobody() -> None:

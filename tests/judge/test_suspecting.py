@@ -124,6 +124,90 @@ def test_failures_that_are_there_with_half_as_many_do_not_begin_anywhere() -> No
     assert found.fails_from is None
 
 
+def flagged(kind: FlagKind, load: Load = FULL, rps: float = 800, **facts: float) -> Measurement:
+    """Return a load in which this was seen."""
+    return replace(loaded(load, rps, 80.0), flags=(Flag(kind, Severity.NOTE, "", "", facts),))
+
+
+def test_what_flags_found_is_of_the_load_with_most_of_it() -> None:
+    found = seen(
+        loaded(SLOW, 100, 50.0),
+        flagged(FlagKind.CONNECTIONS_NEVER_IN, outside=48, connections=64),
+        flagged(FlagKind.CLOSED_UNREAD, closed_unread=400, reset=0),
+        flagged(FlagKind.IDLE_WORKERS_BURN, processes=1, cpu_s=0.4),
+    ).counted
+    assert found is not None
+    assert (found.never_in, found.unread, found.burning) == (0.75, 0.25, 1)
+
+
+def test_a_server_that_polls_at_rest_has_no_worker_that_is_woken_for_others() -> None:
+    found = seen(flagged(FlagKind.IDLE_WORKERS_BURN, processes=1, cpus=0.4)).counted
+    assert found is not None
+    assert found.burning == 0
+
+
+def test_what_was_lost_counts_in_the_load_in_which_most_workers_were_replaced() -> None:
+    replaced = replace(
+        loaded(FULL, 800, 80.0, outcomes={"reset": 16}),
+        flags=(Flag(FlagKind.SERVER_RESTARTED, Severity.INVALID, "", "", {"replaced": 2}),),
+    )
+    found = seen(loaded(FULL, 800, 80.0, outcomes={"refused": 800}), replaced).counted
+    assert found is not None
+    assert found.replaced == 2
+    assert found.lost == pytest.approx(16 / 1616)
+
+
+def test_a_full_queue_is_no_fault_of_an_open_loop_that_falls_behind() -> None:
+    behind = loaded(replace(SLOW, pace=Open(9000)), 1800, 550.0)
+    behind = replace(behind, queue=replace(behind.queue, overflows=300))
+    full = loaded(FULL, 800, 80.0)
+    found = seen(behind, replace(full, queue=replace(full.queue, overflows=3))).counted
+    assert found is not None
+    assert found.overflows == 3
+
+
+def test_throughput_that_falls_to_nothing_while_no_cpu_is_used_hangs_from_there_on() -> None:
+    few, many = loaded(Load(Closed(8), 2.0), 400, 20.0), Load(Closed(128), 2.0)
+    for cpus, hangs_from in ((0.01, 128), (0.9, None)):
+        found = seen(few, loaded(FULL, 800, 80.0), loaded(many, 2, 900.0, cpus=cpus)).counted
+        assert found is not None
+        assert found.hangs_from == hangs_from
+
+
+def sampled(measurement: Measurement, *, fds: list[int], rss: list[int]) -> Measurement:
+    """Return a load with samples half a second apart."""
+    samples = tuple(
+        ServerSample(0.5 * number, 0.1, memory, 1, 1, count, 0)
+        for number, (count, memory) in enumerate(zip(fds, rss, strict=True))
+    )
+    return replace(measurement, server=replace(measurement.server, samples=samples))
+
+
+def test_what_rises_in_every_half_second_of_every_load_is_left_behind_by_requests() -> None:
+    full = loaded(FULL, 800, 80.0)
+    leaks = sampled(full, fds=[100, 120, 140, 160, 180], rss=[0, 1_000_000, 1_800_000, 3_000_000, 3_200_000])
+    worse = sampled(full, fds=[100, 200, 300, 400, 500], rss=[0, 10**7, 2 * 10**7, 3 * 10**7, 4 * 10**7])
+    found = seen(leaks, worse).counted
+    assert found is not None
+    assert found.left_open == pytest.approx(80 / 1600)
+    assert found.left_bytes == pytest.approx(3_200_000 / 1600)
+    filled = sampled(full, fds=[100, 120, 140, 140, 140], rss=[10, 20, 30, 30, 30])
+    steady = seen(leaks, filled).counted
+    assert steady is not None
+    assert (steady.left_open, steady.left_bytes) == (0.0, 0.0)
+    once = seen(leaks).counted
+    assert once is not None
+    assert once.left_bytes == 0.0, "one load may fill a cache"
+
+
+def test_how_the_server_is_set_and_what_is_installed_is_known() -> None:
+    found = seen(replace(loaded(FULL, 800, 80.0, workers=2), packages={"redis": "6.4.0"}))
+    assert (found.setting.stack, found.setting.workers, found.setting.interface) == ("uvicorn", 2, "asgi")
+    assert found.setting.knobs["workers"] == 2
+    assert found.counted is not None
+    assert found.counted.packages == {"redis"}
+
+
 def test_without_any_load_nothing_is_known() -> None:
     found = seen()
     assert (found.slope, found.reused) == (None, None)

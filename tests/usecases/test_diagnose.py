@@ -5,6 +5,8 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import jsonschema
 import pytest
@@ -33,8 +35,9 @@ from velodrome.model.symptoms import Symptoms
 from velodrome.model.trial import Contestant
 from velodrome.report import diagnosis_page, schema
 from velodrome.run.instruments import arms as instruments
-from velodrome.run.instruments import stepped
+from velodrome.run.instruments import situations, stepped
 from velodrome.run.instruments.arms import Arm, NotMeasuredError, ProbedArm
+from velodrome.run.instruments.standing import Standing
 from velodrome.run.lab import Lab
 from velodrome.usecases import diagnose as doctor
 from velodrome.usecases.bench import trial_of
@@ -488,3 +491,25 @@ def test_third_parties_take_longer_only_where_a_fault_looks_at_that(monkeypatch:
     assert case._stepped(None, failed) is None
     assert case._stepped(None, failed) is None
     assert ["died of it" in failed[0], "longer" in failed[1]] == [True, True]
+
+
+@pytest.mark.parametrize(("budget_s", "looked"), [(300.0, ["first", "second", "third"]), (0.0, ["first"])])
+def test_half_of_the_budget_is_left_for_experiments_whatever_looks_take(
+    monkeypatch: pytest.MonkeyPatch, budget_s: float, looked: list[str]
+) -> None:
+    met: list[str] = []
+
+    def meet(_server: object, probe: Probe) -> Met:
+        met.append(probe.about)
+        return Met(0, 16)
+
+    def looking(name: str, seconds: float) -> Fault:
+        return replace(suspected(name), look=lambda _: replace(PROBE, about=name, seconds=seconds))
+
+    monkeypatch.setattr(situations, "meet", meet)
+    standing = SimpleNamespace(booted=SimpleNamespace(server=SimpleNamespace(exit=lambda: None)))
+    faults = [looking("second", 2.0), looking("first", 1.0), looking("third", 3.0)]
+    case, failed = Scripted(faults, {}, budget_s), list[str]()
+    case._look(cast(Standing, standing), failed)
+    assert met == looked
+    assert len(failed) == len(faults) - len(looked)

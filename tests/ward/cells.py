@@ -53,14 +53,19 @@ OLD_STARLETTE = "starlette==0.14.2"
 """Its successors, uvicorn 0.54 and gunicorn 27 do not hold the connection any more."""
 TWO_ON_ASYNCIO: Mapping[str, KnobValue] = {"workers": 2, "loop": "asyncio"}
 CLOSE: Mapping[str, KnobValue] = {"connection": "close"}
-HOLDING, FORKED, OURS = (str(APPS / f"{name}.py") for name in ("holding", "forked", "gunicorn_ours"))
+HOLDING, FORKED, OURS, RECYCLING = (
+    str(APPS / f"{name}.py") for name in ("holding", "forked", "gunicorn_ours", "gunicorn_recycling")
+)
 GROUP = Path("/sys/fs/cgroup/cpu/velodrome-ward")
 """Of version 1, made by whoever runs the ward as root: the processes of an app may join it and leave it alone."""
 BEHIND: Mapping[str, KnobValue] = {"keepalive": 1, "backlog": 64}
-RECYCLED: Mapping[str, KnobValue] = {"workers": 4, "threads": 1, "max_requests": 200}
 PRELOADED: Mapping[str, KnobValue] = {"preload": 1}
 AT_ONCE: Mapping[str, KnobValue] = {"workers": 2, "ends": "at once"}
 SETTINGS = ("keepalive-race", "backlog-overflow")
+GOES_ON = ("no-cancel",)
+"""Calls that were handed to threads are made, whether the client is there or not."""
+SYNC = ("slow-client", "lost-at-stop")
+"""A sync worker reads one head at a time, and what lies in the listen queue at the stop is lost."""
 
 ILL = (
     Cell("blocking, severe", "blocking:severe", "blocking-call", line=BLOCKING_LINE),
@@ -130,7 +135,14 @@ ILL = (
         stack="gunicorn-gevent",
         line="greenlets.py:11",
     ),
-    Cell("urllib3's pool", "far_away:severe", "urllib3-pool", requires=(REQUESTS,), upstreams=FAR),
+    Cell(
+        "urllib3's pool",
+        "far_away:severe",
+        "urllib3-pool",
+        requires=(REQUESTS,),
+        upstreams=FAR,
+        beside=GOES_ON,
+    ),
     Cell("BLAS", "multiplying:severe", "native-threads", requires=NUMPY),
     Cell("deadlock of threads", "deadlocking:severe", "dependency-deadlock", requires=(FASTAPI, SQLALCHEMY)),
     Cell("session held", "session_across:severe", "session-held", requires=(SQLALCHEMY,), upstreams=SLOW),
@@ -162,7 +174,7 @@ ILL = (
         knobs=AT_ONCE,
         beside=("lost-at-stop", "lost-at-reload"),
     ),
-    Cell("recycled together", "plain:waiting", "recycle-together", stack=OURS, knobs=RECYCLED),
+    Cell("recycled together", "plain:waiting", "recycle-together", stack=RECYCLING, beside=SYNC),
     Cell(
         "clients come back",
         "plain:waiting",
@@ -172,7 +184,7 @@ ILL = (
         beside=SETTINGS,
     ),
     Cell("few files", "files:severe", "nofile"),
-    Cell("spent quota", "quota:severe", "throttled", knobs={"workers": 2}, cpus=2, quota=1),
+    Cell("spent quota", "quota:severe", "throttled", cpus=2, quota=1),
     Cell("arenas", "retaining:severe", "arenas"),
     Cell("epoll of all", "plain:waiting", "shared-epoll", stack=FORKED),
     Cell("pool before the fork", "preloaded:severe", "fork-after-init", stack=OURS, knobs=PRELOADED),
@@ -218,7 +230,7 @@ WELL = (
     Cell("no pool, cured", "unpooled:cured", requires=(SQLALCHEMY,)),
     Cell("resolver, cured", "resolving:cured", upstreams=QUICK),
     Cell("C under gevent, cured", "greenlets:cured", stack="gunicorn-gevent"),
-    Cell("urllib3's pool, cured", "far_away:cured", requires=(REQUESTS,), upstreams=FAR),
+    Cell("urllib3's pool, cured", "far_away:cured", requires=(REQUESTS,), upstreams=FAR, beside=GOES_ON),
     Cell("BLAS, cured", "multiplying:cured", requires=NUMPY),
     Cell("deadlock of threads, cured", "deadlocking:cured", requires=(FASTAPI, SQLALCHEMY)),
     Cell("session held, cured", "session_across:cured", requires=(SQLALCHEMY,), upstreams=SLOW),
@@ -231,10 +243,10 @@ WELL = (
     Cell("decoy: a database in single file", "one_session:decoy", requires=ASYNC_SESSIONS),
     Cell("decoy: a semaphore of 100 before gRPC", "streaming:decoy", requires=(GRPC, GRPCLIB)),
     Cell("reload loses, cured", "plain:slow", stack=OURS, knobs={"workers": 2}),
-    Cell("recycled together, cured", "plain:waiting", stack=OURS, knobs={**RECYCLED, "jitter": 200}),
+    Cell("recycled together, cured", "plain:waiting", stack=RECYCLING, knobs={"jitter": 200}, beside=SYNC),
     Cell("clients come back, cured", "plain:waiting", stack="gunicorn-gthread", knobs={"keepalive": 75}),
     Cell("few files, cured", "sound:waiting", knobs={"loop": "asyncio"}),
-    Cell("spent quota, cured", "quota:cured", knobs={"workers": 2}, cpus=2),
+    Cell("spent quota, cured", "quota:cured", cpus=2),
     Cell("arenas, cured", "retaining:cured"),
     Cell("epoll of all, cured", "plain:waiting", stack=FORKED, knobs={"loop": "after"}),
     Cell("pool before the fork, cured", "preloaded:cured", stack=OURS, knobs=PRELOADED),

@@ -1,6 +1,6 @@
 """Run cells of the ward and write what the doctor found, one line each; goes on where it was interrupted.
 
-python -m tests.ward.run ward.jsonl [PART OF A NAME …]
+python -m tests.ward.run ward.jsonl [NAME, OR PART OF NAMES …]
 """
 
 import json
@@ -69,39 +69,50 @@ def lacks(cell: Cell) -> str:
 
 def row(cell: Cell, found: Examined) -> dict[str, Any]:
     """Return what is kept of a cell."""
-    told = found.examination
+    made = found.examination
     return {
         "cell": cell.name,
         "fault": cell.fault,
-        "causes": [one.id for one in told.causes],
+        "causes": [cause.id for cause in made.causes],
         "right": right(cell, found),
-        "seconds": round(told.seconds, 1),
-        "unexplained": told.unexplained,
-        "gain": [round(one.gain, 2) for one in told.causes],
-        "document": told.document(),
+        "seconds": round(made.seconds, 1),
+        "unexplained": made.unexplained,
+        "gain": [round(cause.gain, 2) for cause in made.causes],
+        "document": made.document(),
     }
 
 
 def right(cell: Cell, found: Examined) -> bool:
     """Whether the first cause is the fault of the cell, by its line where it has one; both, where it has two.
 
-    Where it has none nothing may be accused; what its settings come to besides may come first.
+    Where it has none nothing else may be accused than what its settings come to besides; that may also come first.
     """
+    causes = {cause.id for cause in found.causes}
     if not cell.fault:
-        return found.healthy
+        return causes <= {*cell.beside}
     if cell.beside:
-        causes = [one.id for one in found.causes]
-        return cell.fault in causes and set(causes) <= {cell.fault, *cell.beside}
+        return cell.fault in causes and causes <= {cell.fault, *cell.beside}
     if cell.also:
-        return {one.id for one in found.causes} == {cell.fault, cell.also}
+        return causes == {cell.fault, cell.also}
     first = found.causes[0] if found.causes else None
     return first is not None and first.id == cell.fault and cell.line in str(first.document()["evidence"])
 
 
+def chosen(parts: list[str]) -> list[Cell]:
+    """Return the cells with one of these in their names, or those that are called so; without any all cells."""
+    every = [*ILL, *PAIRS, *WELL]
+    names = {cell.name for cell in every}
+    return [
+        cell
+        for cell in every
+        if not parts or any(part == cell.name or (part not in names and part in cell.name) for part in parts)
+    ]
+
+
 def main(file: Path, parts: list[str]) -> None:
     done = {json.loads(line)["cell"] for line in file.read_text().splitlines()} if file.exists() else set()
-    for cell in (*ILL, *PAIRS, *WELL):
-        if cell.name in done or (parts and not any(part in cell.name for part in parts)):
+    for cell in chosen(parts):
+        if cell.name in done:
             continue
         if why := lacks(cell):
             print(f"{cell.name}: {why}", flush=True)

@@ -54,4 +54,4 @@ def test_two_faults_at_once_are_both_found(cell: Cell) -> None:
 @pytest.mark.parametrize("cell", WELL, ids=lambda cell: cell.name)
 def test_nothing_is_accused_of_an_app_that_is_well(cell: Cell) -> None:
     found = examined(cell)
-    assert found.healthy, found.text
+    assert right(cell, found), found.text

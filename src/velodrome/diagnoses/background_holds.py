@@ -1,6 +1,6 @@
 """Work after the answer that holds its connection: the next request on it waits."""
 
-from velodrome.diagnoses.fault import Absent, Counting, Fault, Screened, counting
+from velodrome.diagnoses.fault import Absent, Counting, Fault, Screened, Unknown, counting
 from velodrome.model.diagnosis import Cure, Probe, Treatment
 from velodrome.model.symptoms import Setting, Symptoms
 
@@ -8,7 +8,7 @@ LEAST = 0.5
 
 
 def look(setting: Setting) -> Probe | None:
-    """Ask twice on one connection."""
+    """Send two requests on one connection."""
     if not setting.keeps_alive:
         return None
     return Probe(
@@ -26,7 +26,8 @@ def screen(seen: Symptoms) -> Screened:
     probe = look(seen.setting)
     if probe is None:
         return Absent("it ends each connection with the answer")
-    found = counting(seen, "background-holds", probe, LEAST)
+    none = Unknown("no connection stayed with one worker: workers are replaced all the time")
+    found = counting(seen, "background-holds", probe, LEAST, none)
     if not isinstance(found, Counting):
         return found
     cure = Cure(

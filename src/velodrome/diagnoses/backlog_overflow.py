@@ -6,6 +6,8 @@ from velodrome.model.symptoms import Setting, Symptoms
 
 BURST, CALM = 256, 8
 LEAST = 0.05
+GLANCED = 8
+"""Connections turned away, from which on it is named."""
 RAISED = 2048
 
 
@@ -43,6 +45,14 @@ def screen(seen: Symptoms) -> Screened:
     return found.suspect(0.8, *cured, found.dose(cure), loss=found.met.share)
 
 
+def glance(seen: Symptoms) -> str:
+    """Look for connections that were turned away though no more came than a closed loop has."""
+    counted = seen.counted
+    if counted is None or (counted.overflows or 0) < GLANCED:
+        return ""
+    return f"a full listen queue turned away {counted.overflows} connections of closed loops"
+
+
 fault = Fault(
     "backlog-overflow",
     "some of a burst wait a second, or are reset, and no metric of the server shows it: a longer listen queue",
@@ -51,4 +61,5 @@ fault = Fault(
     "Of a burst some are turned away or late by a second; with a longer queue none are.",
     screen,
     look=look,
+    glance=glance,
 )

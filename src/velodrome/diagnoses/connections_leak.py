@@ -18,7 +18,7 @@ def screen(seen: Symptoms) -> Screened:
     if not grown.always or grown.each < LEAST_EACH:
         return Absent(said, (evidence,))
     if not seen.setting.plain:
-        return Unknown(f"{said}: what it is asked cannot be sent by hand")
+        return Unknown(f"{said}: its requests cannot be sent by hand")
     cure = Cure(
         "close what a request opens when it ends (a `with` block, or a client or pool that all requests share); under "
         "ASGI a Django database connection that is kept (CONN_MAX_AGE) is one for each request",
@@ -29,6 +29,14 @@ def screen(seen: Symptoms) -> Screened:
     return Suspect(0.9, said, (dose,), (evidence,), loss=0.5)
 
 
+def glance(seen: Symptoms) -> str:
+    """Look for descriptors that rise in every half second of every closed loop, whose connections stay the same."""
+    counted = seen.counted
+    if counted is None or counted.left_open < LEAST_EACH:
+        return ""
+    return f"each request leaves {counted.left_open:.2g} descriptors open while the connections stay the same"
+
+
 fault = Fault(
     "connections-leak",
     "each request leaves a connection or file open, until there are no descriptors left: close it, or share it",
@@ -36,4 +44,5 @@ fault = Fault(
     "What a request opens is never closed.",
     "Of loads that are alike each leaves more descriptors open; without load none is opened.",
     screen,
+    glance=glance,
 )

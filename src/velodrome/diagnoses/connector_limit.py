@@ -7,6 +7,7 @@ from velodrome.diagnoses.fault import (
     Screened,
     Suspect,
     Unknown,
+    lacks,
     no_plateau,
     plateau,
     stepped,
@@ -52,7 +53,7 @@ def screen(seen: Symptoms) -> Screened:
 
 def glance(seen: Symptoms) -> str:
     """Look for as many requests in work as a client of aiohttp opens connections."""
-    said = stops_at(seen, LIMIT)
+    said = "" if lacks(seen, "aiohttp") else stops_at(seen, LIMIT)
     return said and f"{said}: a client of aiohttp opens {LIMIT} connections"
 
 

@@ -1,6 +1,6 @@
 """Threads that wait for a connection hold all tokens, and who has a connection needs a token to give it back."""
 
-from velodrome.diagnoses.fault import ASYNC, Absent, Counting, Fault, Screened, counting
+from velodrome.diagnoses.fault import ASYNC, Absent, Counting, Fault, Screened, counting, lacks
 from velodrome.diagnoses.pool_exhausted import SIZE
 from velodrome.model.diagnosis import Cure, Probe, Treatment
 from velodrome.model.symptoms import Setting, Symptoms
@@ -13,7 +13,7 @@ LEAST = 0.1
 
 
 def look(setting: Setting) -> Probe | None:
-    """Ask a server with an event loop many times at once."""
+    """Send many requests at once to a server with an event loop."""
     return _probe() if setting.interface in ASYNC else None
 
 
@@ -50,6 +50,14 @@ def screen(seen: Symptoms) -> Screened:
     return found.suspect(0.8, *experiments, loss=0.95)
 
 
+def glance(seen: Symptoms) -> str:
+    """Look for throughput that falls to nothing from some requests in flight on, while nothing is computed."""
+    counted = seen.counted
+    if counted is None or counted.hangs_from is None or seen.interface not in ASYNC or lacks(seen, "anyio"):
+        return ""
+    return f"next to nothing is answered with {counted.hangs_from} requests in flight, and no CPU is used"
+
+
 fault = Fault(
     "dependency-deadlock",
     "hangs without CPU above some requests in flight: a yield dependency needs a thread that all waiters hold",
@@ -58,4 +66,5 @@ fault = Fault(
     "With more connections in the pool than requests (SQLAlchemy's), none hangs; of other pools, with more threads.",
     screen,
     look=look,
+    glance=glance,
 )

@@ -35,7 +35,7 @@ class Experiment:
     takes: str = ""
     """The treatment that has to have met what it changes; empty: a setting of the stack, which always does."""
     needless: bool = False
-    """Whether an app that never uses what the treatment changes cannot have the fault; else that tells nothing."""
+    """Whether an app that never uses what the treatment changes cannot have the fault; else that proves nothing."""
     seconds: float = 1.0
     """Of each load."""
     probe: Probe | None = None
@@ -50,7 +50,7 @@ class Suspect:
     """It may be the cause."""
 
     likelihood: float
-    """From 0 to 1: how likely, as far as the screens tell."""
+    """From 0 to 1: how likely, as far as the screens show."""
     why: str
     experiments: tuple[Experiment, ...]
     """The first that can be made decides; empty: it cannot be proven from outside."""
@@ -69,7 +69,7 @@ class Absent:
 
 @dataclass(frozen=True)
 class Unknown:
-    """The screens do not tell."""
+    """The screens do not decide."""
 
     why: str
 
@@ -168,6 +168,12 @@ def stops_at(seen: Symptoms, limit: int) -> str:
     )
 
 
+def lacks(seen: Symptoms, package: str) -> bool:
+    """Return whether figures of another command come with a list of the app's packages, and this is not among them."""
+    packages = seen.counted.packages if seen.counted else frozenset()
+    return bool(packages) and package not in packages
+
+
 def no_plateau(seen: Symptoms) -> Screened | None:
     """Return why nothing that bounds the requests in work can be the cause: throughput rises on, or the CPU bounds it.
 
@@ -250,7 +256,7 @@ def counting(
     `none` is the answer where there was nothing to count.
     """
     if not seen.setting.plain:
-        return Unknown("what it is asked cannot be sent by hand: only plain requests over HTTP/1.1 can")
+        return Unknown("its requests cannot be sent by hand: only plain ones over HTTP/1.1 can")
     found = seen.met.get(name)
     if found is None:
         return Unknown("it could not be tried on the server of the screens")
@@ -301,6 +307,27 @@ def failing(seen: Symptoms, treatment: Treatment, cure: Cure) -> Screened:
     return Suspect(0.5, said, (experiment,), (evidence,), loss=worst.errors)
 
 
+LEAST_LOST = 0.01
+"""Share of the requests around an event after which the server goes on, from which on it is looked into."""
+
+
+def losing(event: str, setting: str, *, worth: float = 2 * LEAST_LOST, ends: bool = False) -> Probe:
+    """Return the open loop in which an event in the life of a server loses requests, or does not.
+
+    `setting` of `situations.stop` makes it happen; `ends`: the server with it.
+    """
+    return Probe(
+        "stop",
+        f"an open loop, with 16 requests more in flight when {event}",
+        "lost",
+        {setting: 1},
+        unprovoked={setting: 0},
+        seconds=3.0,
+        worth=worth,
+        ends=ends,
+    )
+
+
 LEAST_LOADS = 3
 
 
@@ -320,7 +347,7 @@ class Growth:
 
 
 def growth(samples: tuple[tuple[int, float], ...]) -> Growth | None:
-    """Return how much rose what is in use after so many requests; None: there are too few loads to tell."""
+    """Return how much rose what is in use after so many requests; None: there are too few loads."""
     # The last loads are of one connection and of as many as fill it, in turns: these are alike.
     loads = samples[::-1][::2][:LEAST_LOADS][::-1]
     if len(loads) < LEAST_LOADS:

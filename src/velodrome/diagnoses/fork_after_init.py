@@ -1,4 +1,4 @@
-"""Threads that were started before the fork: in the worker nobody does what they are asked to do."""
+"""Threads that were started before the fork: in the worker nobody does their work."""
 
 from velodrome.diagnoses.fault import Absent, Experiment, Fault, Screened, Suspect, Unknown, filling
 from velodrome.model.diagnosis import Cure, Evidence, Treatment

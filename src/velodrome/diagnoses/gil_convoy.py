@@ -28,7 +28,7 @@ def screen(seen: Symptoms) -> Screened:
     said = f"the loop is blocked for {share:.0%} of the time, and other threads compute meanwhile for {others:.0%}"
     evidence = Evidence("counter", said, {"blocked_share": share, "others_share": others})
     held_up = share >= BLOCKED and others >= OTHERS * share
-    if not held_up and not _computes_unasked(seen.slope):
+    if not held_up and not _computes_beside(seen.slope):
         return Absent(said, (evidence,))
     cure = Cure(
         "compute in a process of its own (concurrent.futures.ProcessPoolExecutor); until then a shorter switch "
@@ -49,7 +49,7 @@ def screen(seen: Symptoms) -> Screened:
 
 def glance(seen: Symptoms) -> str:
     """Look for CPU time that no request needs."""
-    if seen.interface not in ASYNC or seen.slope is None or not _computes_unasked(seen.slope):
+    if seen.interface not in ASYNC or seen.slope is None or not _computes_beside(seen.slope):
         return ""
     alone, full = seen.slope.alone, seen.slope.plateau
     return (
@@ -58,8 +58,8 @@ def glance(seen: Symptoms) -> str:
     )
 
 
-def _computes_unasked(slope: Slope | None) -> bool:
-    """Return whether the CPU is used although hardly anything is asked: waits of 5 ms make no loop late by much."""
+def _computes_beside(slope: Slope | None) -> bool:
+    """Return whether the CPU is used with hardly any request: waits of 5 ms make no loop late by much."""
     if slope is None or slope.alone.cpus < ALONE_CPUS:
         return False
     alone, full = slope.alone, slope.plateau

@@ -6,6 +6,8 @@ from velodrome.model.symptoms import Symptoms
 
 LEAST_BYTES = 64
 """That a request leaves behind: less is how memory is handed out."""
+GLANCED_BYTES = 512
+"""The same in loads of other commands, which are shorter, and never repeated to fill what fills."""
 
 
 def screen(seen: Symptoms) -> Screened:
@@ -18,7 +20,7 @@ def screen(seen: Symptoms) -> Screened:
     if not grown.always or grown.each < LEAST_BYTES:
         return Absent(said, (evidence,))
     if not seen.setting.plain:
-        return Unknown(f"{said}: what it is asked cannot be sent by hand")
+        return Unknown(f"{said}: its requests cannot be sent by hand")
     cure = Cure(
         "bound what is kept from request to request (a cache with a largest size, a list that is emptied); "
         "tracemalloc, compared before and after some thousand requests, names the line that allocates it",
@@ -29,6 +31,14 @@ def screen(seen: Symptoms) -> Screened:
     return Suspect(0.7, f"{said}: {grown.each:.3g} bytes each", (dose,), (evidence,), loss=0.2)
 
 
+def glance(seen: Symptoms) -> str:
+    """Look for memory that rises in every half second of every load."""
+    counted = seen.counted
+    if counted is None or counted.left_bytes < GLANCED_BYTES:
+        return ""
+    return f"each request leaves {counted.left_bytes:.3g} bytes in use, in every load from its beginning to its end"
+
+
 fault = Fault(
     "growth",
     "memory grows with requests until the process is killed: something outlives its request; bound it",
@@ -36,4 +46,5 @@ fault = Fault(
     "Something of each request is kept for good, and not only until a cache is full.",
     "Of loads that are alike, and follow those that fill caches, each leaves more memory in use; without load none is.",
     screen,
+    glance=glance,
 )

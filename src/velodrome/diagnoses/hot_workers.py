@@ -58,6 +58,15 @@ def _evenly(seen: Symptoms) -> str:
     )
 
 
+def glance(seen: Symptoms) -> str:
+    """Look for one worker that does most, in the closed loop in which they are most equal."""
+    counted = seen.counted
+    if counted is None or counted.busiest is None or counted.busiest < LEAST or _evenly(seen):
+        return ""
+    share = counted.busiest / max(seen.workers, 1)
+    return f"one of {seen.workers} workers does {share:.0%} of the work, under every closed loop"
+
+
 fault = Fault(
     "hot-workers",
     "one worker does all, the others idle: they share a listening socket, and one wakes first; SO_REUSEPORT",
@@ -66,4 +75,5 @@ fault = Fault(
     "The busiest worker holds far more connections than its share; with a listening socket for each it does not.",
     screen,
     look=look,
+    glance=glance,
 )

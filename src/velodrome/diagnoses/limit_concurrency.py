@@ -9,6 +9,8 @@ IDLE = 128
 KNOBS = ("limit_concurrency", "connections")
 """Settings of stacks that bound the connections of a worker, idle ones as well."""
 RAISED = 2048
+NEAR = 0.1
+"""Share by which requests in flight may be fewer than the limit where some are refused."""
 LEAST = 0.5
 """Share of the requests beside idle connections that have to be late or refused."""
 
@@ -50,6 +52,20 @@ def screen(seen: Symptoms) -> Screened:
     return found.suspect(0.8, *cured, found.dose(cure), loss=found.met.share)
 
 
+def glance(seen: Symptoms) -> str:
+    """Look for requests that fail from about as many in flight as the server is set to admit."""
+    setting, counted = seen.setting, seen.counted
+    knob = next((name for name in KNOBS if setting.knobs.get(name)), "")
+    if not knob or counted is None or counted.fails_from is None:
+        return ""
+    admitted = int(setting.knobs[knob]) * setting.workers
+    # Half as many in flight were answered; those that are refused are in flight for no time.
+    if not 0.5 * counted.fails_from <= admitted <= (1 + NEAR) * counted.fails_from:
+        return ""
+    each = f" in each of {setting.workers} workers" if setting.workers > 1 else ""
+    return f"requests fail from {counted.fails_from} in flight on, and {knob} is {setting.knobs[knob]}{each}"
+
+
 fault = Fault(
     "limit-concurrency",
     "503, or no answer, though idle: open connections count against a limit of concurrency; raise it",
@@ -58,4 +74,5 @@ fault = Fault(
     "Beside idle connections requests are refused or late; with a higher limit they are not.",
     screen,
     look=look,
+    glance=glance,
 )

@@ -1,8 +1,9 @@
 """Records of `logging` that cost as much as the request: formatting, and a write to the kernel each."""
 
-from velodrome.diagnoses.fault import Doing, Experiment, Fault, Screened, doing
+from velodrome.diagnoses.blocking_call import LEAST, in_logging
+from velodrome.diagnoses.fault import Absent, Doing, Experiment, Fault, Screened, doing
 from velodrome.model.diagnosis import Cure, Treatment
-from velodrome.model.symptoms import Symptoms
+from velodrome.model.symptoms import Symptoms, Watched
 
 
 def screen(seen: Symptoms) -> Screened:
@@ -10,6 +11,8 @@ def screen(seen: Symptoms) -> Screened:
     found = doing(seen, "logging", "logging")
     if not isinstance(found, Doing):
         return found
+    if seen.watched is not None and (why := _waits(seen.watched)):
+        return Absent(f"{found.said}, and {why}: it is not what records cost, but log-blocks", found.evidence)
     cure = Cure(
         "write fewer records for each request, or hand them to a thread (logging.handlers.QueueHandler)",
         "the app's logging configuration",
@@ -18,6 +21,15 @@ def screen(seen: Symptoms) -> Screened:
     )
     off = Treatment("logging off", {"logging": "off"})
     return found.suspect(Experiment(off, found.connections, cure, takes="logging", needless=True))
+
+
+def _waits(watched: Watched) -> str:
+    """Return that the loop waits in `logging` more than it computes there; empty: it does not."""
+    writing = [held for held in watched.held_up if in_logging(held)]
+    blocked_s, ran_s = sum(held.blocked_s for held in writing), sum(held.ran_s for held in writing)
+    if blocked_s < LEAST * watched.seconds or blocked_s < ran_s:
+        return ""
+    return f"the loop is blocked there for {blocked_s / watched.seconds:.0%} of the time"
 
 
 fault = Fault(

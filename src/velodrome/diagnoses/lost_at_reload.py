@@ -1,25 +1,22 @@
 """Requests that are lost while the server replaces its workers on SIGHUP, as it does at every new version."""
 
-from velodrome.diagnoses.fault import Absent, Counting, Fault, Screened, Unknown, counting
+from velodrome.diagnoses.fault import (
+    LEAST_LOST,
+    Absent,
+    Counting,
+    Fault,
+    Screened,
+    Unknown,
+    counting,
+    losing,
+)
 from velodrome.model.diagnosis import Cure, Probe
 from velodrome.model.symptoms import Setting, Symptoms
-
-LEAST = 0.01
 
 
 def look(setting: Setting) -> Probe | None:
     """Reload the server under load, where it can reload."""
-    if not setting.reloads:
-        return None
-    return Probe(
-        "stop",
-        "an open loop, with 16 requests more in flight when the server is told to reload (SIGHUP)",
-        "lost",
-        {"reloads": 1},
-        unprovoked={"reloads": 0},
-        seconds=3.0,
-        worth=0.02,
-    )
+    return losing("the server gets the signal to reload (SIGHUP)", "reloads") if setting.reloads else None
 
 
 def screen(seen: Symptoms) -> Screened:
@@ -27,9 +24,8 @@ def screen(seen: Symptoms) -> Screened:
     probe = look(seen.setting)
     if probe is None:
         return Absent("it does not reload on SIGHUP")
-    found = counting(
-        seen, "lost-at-reload", probe, LEAST, none=Unknown("nothing was asked while it reloaded")
-    )
+    none = Unknown("no request was sent while it reloaded")
+    found = counting(seen, "lost-at-reload", probe, LEAST_LOST, none)
     if not isinstance(found, Counting):
         return found
     cure = Cure(

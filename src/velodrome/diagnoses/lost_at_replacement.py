@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from velodrome.diagnoses.fault import (
+    LEAST_LOST,
     Absent,
     Counting,
     Experiment,
@@ -10,29 +11,21 @@ from velodrome.diagnoses.fault import (
     Screened,
     Unknown,
     counting,
+    losing,
     replaces,
 )
 from velodrome.model.diagnosis import Cure, Probe, Treatment
 from velodrome.model.symptoms import Setting, Symptoms
 
-LEAST = 0.01
+GLANCED = 0.0005
+"""Share of the requests of such a load, from which on it is named."""
 REQUESTS, EACH = 200, 40
 """Of the open loop, and after how many a worker is replaced."""
 
 
 def look(setting: Setting) -> Probe | None:
     """End a worker in order under load, as `max_requests` does, where somebody replaces it."""
-    if not replaces(setting):
-        return None
-    return Probe(
-        "stop",
-        "an open loop, with 16 requests more in flight when a worker is replaced",
-        "lost",
-        {"replaces": 1},
-        unprovoked={"replaces": 0},
-        seconds=3.0,
-        worth=0.02,
-    )
+    return losing("a worker is replaced", "replaces") if replaces(setting) else None
 
 
 def screen(seen: Symptoms) -> Screened:
@@ -40,9 +33,8 @@ def screen(seen: Symptoms) -> Screened:
     probe = look(seen.setting)
     if probe is None:
         return Absent("nobody replaces its only process")
-    found = counting(
-        seen, "lost-at-replacement", probe, LEAST, none=Unknown("there was no worker that could be ended")
-    )
+    none = Unknown("there was no worker that could be ended")
+    found = counting(seen, "lost-at-replacement", probe, LEAST_LOST, none)
     if not isinstance(found, Counting):
         return found
     cure = Cure(
@@ -70,6 +62,17 @@ def screen(seen: Symptoms) -> Screened:
     return found.suspect(0.8, recycled, found.dose(cure), loss=0.1)
 
 
+def glance(seen: Symptoms) -> str:
+    """Look for requests that were lost in a load in which workers were replaced."""
+    counted = seen.counted
+    if counted is None or not counted.replaced or counted.lost < GLANCED or not replaces(seen.setting):
+        return ""
+    return (
+        f"{counted.replaced} processes of the server were replaced under load, and {counted.lost:.2%} of its requests "
+        "were reset or refused"
+    )
+
+
 fault = Fault(
     "lost-at-replacement",
     "now and then an error, as often as max_requests replaces a worker: it ends before what it took is answered",
@@ -78,4 +81,5 @@ fault = Fault(
     "With max_requests set, or where a worker is ended in order, requests of an open loop are lost; without, none is.",
     screen,
     look=look,
+    glance=glance,
 )

@@ -1,6 +1,6 @@
-"""Requests in flight that are lost when the server is told to stop, as it is at every deployment."""
+"""Requests in flight that are lost when the server is stopped, as it is at every deployment."""
 
-from velodrome.diagnoses.fault import Absent, Counting, Fault, Screened, counting
+from velodrome.diagnoses.fault import Absent, Counting, Fault, Screened, counting, losing
 from velodrome.model.diagnosis import Cure, Probe
 from velodrome.model.symptoms import Setting, Symptoms
 
@@ -9,16 +9,7 @@ LEAST = 0.05
 
 def look(setting: Setting) -> Probe:
     """Stop the server under load."""
-    return Probe(
-        "stop",
-        "an open loop, with 16 requests more in flight when the server is told to stop (SIGTERM)",
-        "lost",
-        {"stops": 1},
-        unprovoked={"stops": 0},
-        seconds=3.0,
-        worth=0.1,
-        ends=True,
-    )
+    return losing("the server gets the signal to stop (SIGTERM)", "stops", worth=2 * LEAST, ends=True)
 
 
 def screen(seen: Symptoms) -> Screened:
@@ -29,7 +20,7 @@ def screen(seen: Symptoms) -> Screened:
         "lost-at-stop",
         probe,
         LEAST,
-        none=Absent("requests are too short to be in flight when it is told to stop"),
+        none=Absent("requests are too short to be in flight at the signal to stop"),
     )
     if not isinstance(found, Counting):
         return found

@@ -9,6 +9,7 @@ from velodrome.diagnoses.fault import (
     Unknown,
     no_plateau,
     plateau,
+    stops_at,
 )
 from velodrome.model.diagnosis import Cure, Treatment
 from velodrome.model.symptoms import Symptoms
@@ -48,6 +49,14 @@ def screen(seen: Symptoms) -> Screened:
     )
 
 
+def glance(seen: Symptoms) -> str:
+    """Look for as many requests in work as servers of gRPC admit on a connection, where its client is installed."""
+    if seen.counted is None or "grpcio" not in seen.counted.packages:
+        return ""
+    said = stops_at(seen, STREAMS)
+    return said and f"{said}: a server of gRPC usually admits {STREAMS} calls on a connection"
+
+
 fault = Fault(
     "one-grpc-connection",
     "throughput stops near 100 calls in flight: all channels share one connection; local subchannel pools",
@@ -55,4 +64,5 @@ fault = Fault(
     "Calls wait for one of the streams that the other side allows on a connection.",
     "With several connections for each channel throughput rises on.",
     screen,
+    glance=glance,
 )

@@ -7,6 +7,7 @@ from velodrome.diagnoses.fault import (
     Screened,
     Suspect,
     Unknown,
+    lacks,
     no_plateau,
     plateau,
     stops_at,
@@ -50,7 +51,7 @@ def screen(seen: Symptoms) -> Screened:
 
 def glance(seen: Symptoms) -> str:
     """Look for as many requests in work as SQLAlchemy's pool has connections."""
-    said = stops_at(seen, DEFAULT)
+    said = "" if lacks(seen, "sqlalchemy") else stops_at(seen, DEFAULT)
     return said and f"{said}: SQLAlchemy's pool has {DEFAULT} connections"
 
 

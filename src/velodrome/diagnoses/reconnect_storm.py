@@ -19,7 +19,7 @@ def look(setting: Setting) -> Probe | None:
         return None
     return Probe(
         "storm",
-        f"{CLIENTS} clients, idle for {kept_s + MORE_S:g} s, that all ask while the server stalls for 0.3 s",
+        f"{CLIENTS} clients, idle for {kept_s + MORE_S:g} s, that all send while the server stalls for 0.3 s",
         "turned away or late by a second",
         {"clients": CLIENTS, "idle_s": kept_s + MORE_S},
         unprovoked={"idle_s": 0.0},

@@ -22,7 +22,7 @@ def _probe(setting: Setting, within: float) -> Probe:
         f"a closed loop of 8 connections for 5 s to {setting.workers} workers",
         "workers replaced together with half of the others",
         {"workers": setting.workers, "within": within},
-        seconds=5.2,
+        seconds=5.6,
         worth=0.25,
         warm=False,
     )
@@ -52,6 +52,14 @@ def screen(seen: Symptoms) -> Screened:
     return found.suspect(0.8, cured, loss=0.1)
 
 
+def glance(seen: Symptoms) -> str:
+    """Look for as many workers that were replaced in one load as there are."""
+    counted = seen.counted
+    if counted is None or seen.workers < 2 or counted.replaced < seen.workers:
+        return ""
+    return f"{counted.replaced} processes of a server of {seen.workers} workers were replaced within one load"
+
+
 fault = Fault(
     "recycle-together",
     "dips at regular times: max_requests replaces all workers at once; a jitter",
@@ -60,4 +68,5 @@ fault = Fault(
     "Half of the workers are replaced within a tenth of their life of each other; with a jitter far fewer are.",
     screen,
     look=look,
+    glance=glance,
 )

@@ -42,6 +42,14 @@ def screen(seen: Symptoms) -> Screened:
     return found.suspect(0.9, experiment, loss=0.4)
 
 
+def glance(seen: Symptoms) -> str:
+    """Look for workers without a connection that use CPU while others serve."""
+    counted = seen.counted
+    if counted is None or not counted.burning or seen.workers < 2:
+        return ""
+    return f"{counted.burning} of its processes use CPU under load, and have no connection"
+
+
 fault = Fault(
     "shared-epoll",
     "idle workers burn CPU, and the wrong one wakes: the loop was made before the fork; make it in each worker",
@@ -50,4 +58,5 @@ fault = Fault(
     "With an epoll for each process (asyncio's loops), throughput, CPU time per request or p99 is better.",
     screen,
     look=look,
+    glance=glance,
 )

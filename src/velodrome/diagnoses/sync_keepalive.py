@@ -5,6 +5,8 @@ from velodrome.model.diagnosis import Cure, Probe, Treatment
 from velodrome.model.symptoms import Setting, Symptoms
 
 LEAST = 0.5
+GLANCED = 0.25
+"""Share of the connections of a closed loop without an answer, from which on it is named."""
 MOST_SLOTS = 64
 
 
@@ -47,6 +49,17 @@ def screen(seen: Symptoms) -> Screened:
     return found.suspect(0.8, *cured, found.dose(cure), loss=found.met.share)
 
 
+def glance(seen: Symptoms) -> str:
+    """Look for connections that never got an answer while those that hold a slot got all."""
+    counted, slots = seen.counted, seen.setting.slots
+    if counted is None or counted.never_in < GLANCED or slots is None or not seen.setting.keeps_alive:
+        return ""
+    return (
+        f"{counted.never_in:.0%} of the connections of a closed loop never got an answer: as many as there are slots "
+        f"({slots}) hold them between requests"
+    )
+
+
 fault = Fault(
     "sync-keepalive",
     "a few idle clients stop the server: each idle keep-alive connection holds a thread; end connections instead",
@@ -55,4 +68,5 @@ fault = Fault(
     "Beside one idle connection a slot requests are late; without keep-alive, or without these, they are not.",
     screen,
     look=look,
+    glance=glance,
 )

@@ -9,6 +9,7 @@ from velodrome.diagnoses.fault import (
     Unknown,
     no_plateau,
     plateau,
+    stops_at,
 )
 from velodrome.model.diagnosis import Cure, Evidence, Treatment
 from velodrome.model.symptoms import Symptoms
@@ -17,6 +18,7 @@ LEAST = 0.02
 """Share of the stacks of busy threads in asgiref's thread, from which on it is looked into."""
 THREADS = 64
 CONNECTIONS = 16
+DJANGO = "django_asgi"
 ALIKE = 1.5
 """Requests in work over workers: about one each."""
 
@@ -53,6 +55,12 @@ def screen(seen: Symptoms) -> Screened:
     )
 
 
+def glance(seen: Symptoms) -> str:
+    """Look for one request in work at a time in each process of Django under ASGI."""
+    said = stops_at(seen, 1) if seen.interface == DJANGO else ""
+    return said and f"{said}: asgiref has one thread for all synchronous views"
+
+
 fault = Fault(
     "sync-under-asgi",
     "synchronous views under ASGI run one at a time: asgiref has one thread for them; async code, or WSGI threads",
@@ -60,4 +68,5 @@ fault = Fault(
     "Requests wait for the one thread that asgiref has for all that is thread-sensitive.",
     "With more threads in its place throughput rises. What asgiref runs in a thread for each request is left as it is.",
     screen,
+    glance=glance,
 )

@@ -7,6 +7,7 @@ from velodrome.diagnoses.fault import (
     Screened,
     Suspect,
     Unknown,
+    lacks,
     no_plateau,
     plateau,
     stops_at,
@@ -61,7 +62,7 @@ def screen(seen: Symptoms) -> Screened:
 
 def glance(seen: Symptoms) -> str:
     """Look for as many requests in work as AnyIO has threads."""
-    said = stops_at(seen, TOKENS)
+    said = "" if lacks(seen, "anyio") else stops_at(seen, TOKENS)
     return said and f"{said}: AnyIO runs {TOKENS} calls in threads at once"
 
 

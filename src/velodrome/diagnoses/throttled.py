@@ -17,6 +17,8 @@ LEAST = 0.1
 """Share of the periods in which the quota was spent, from which on it is looked into."""
 GLANCED = 0.05
 ROUNDING = 0.1
+SPENT = 0.9
+"""CPUs in use, over those that the quota pays for, from which on a load spends it in most periods."""
 SECONDS = 2.0
 
 
@@ -30,7 +32,7 @@ def look(setting: Setting) -> Probe:
 def screen(seen: Symptoms) -> Screened:
     """Look whether the quota is spent by more CPUs than it pays for."""
     if not seen.setting.plain:
-        return Unknown("what it is asked cannot be sent by hand: only plain requests over HTTP/1.1 can")
+        return Unknown("its requests cannot be sent by hand: only plain ones over HTTP/1.1 can")
     found = counting(
         seen,
         "throttled",
@@ -40,8 +42,9 @@ def screen(seen: Symptoms) -> Screened:
     )
     if not isinstance(found, Counting):
         return found
-    # While the quota is spent in every period, what is used is the quota.
-    paid = found.met.figures.get("cpus", 0.0)
+    figures = found.met.figures
+    # Where the groups do not show it: while the quota is spent in every period, what is used is the quota.
+    paid = figures.get("paid", figures.get("cpus", 0.0))
     count = int(paid + ROUNDING)
     if count < 1 or count >= seen.server_cpus:
         return Unknown(
@@ -53,12 +56,24 @@ def screen(seen: Symptoms) -> Screened:
     cure = Cure(
         "no quota (a share, or as many whole CPUs), or no more workers and threads than the quota pays for",
         "the control group (Kubernetes: limits.cpu; Docker: --cpus), or the server's command line",
-        f"{seen.server_cpus} CPUs spend a quota of about {paid:.2g}",
+        f"{seen.server_cpus} CPUs spend a quota of {paid:.2g}",
         f"{count} CPU{'s' * (count > 1)}: --cpuset-cpus, taskset, or as many workers",
     )
     fewer = Treatment(f"on {count} of its {seen.server_cpus} CPUs", {"cpus": count})
-    experiment = Experiment(fewer, filling(seen), cure, ("p99_ms", "rps"), takes="cpus", seconds=SECONDS)
+    experiment = Experiment(
+        fewer, _spending(seen, paid), cure, ("p99_ms", "rps"), takes="cpus", seconds=SECONDS
+    )
     return found.suspect(0.8, experiment, loss=0.4)
+
+
+def _spending(seen: Symptoms, paid: float) -> int:
+    """Return the fewest connections that use all CPUs and spend the quota.
+
+    With more the CPU is short in either arm, and how long requests wait for it hides how long all of them stand still.
+    """
+    points = seen.slope.points if seen.slope else ()
+    spending = (one.connections for one in points if one.cpus >= SPENT * paid)
+    return min((count for count in spending if count >= seen.server_cpus), default=filling(seen))
 
 
 def glance(seen: Symptoms) -> str:
@@ -74,7 +89,8 @@ fault = Fault(
     "jerky although the CPU is not busy: a CPU quota and more threads than it pays for; no quota, or fewer",
     ("kubernetes-mixin#108",),
     "Threads on several CPUs spend the quota early in each period (100 ms), and stand for the rest of it.",
-    "On as many CPUs as the quota pays for, p99 or throughput is better.",
+    "On as many CPUs as the quota pays for, p99 or throughput is better; the median may be longer, since requests then "
+    "share these.",
     screen,
     look=look,
     glance=glance,

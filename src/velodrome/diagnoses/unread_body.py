@@ -41,6 +41,14 @@ def screen(seen: Symptoms) -> Screened:
     return found.suspect(0.8, found.cured(read, cure), found.dose(cure), loss=found.met.share)
 
 
+def glance(seen: Symptoms) -> str:
+    """Look for connections that were closed with part of a request's body unread."""
+    counted = seen.counted
+    if counted is None or counted.unread < LEAST or not seen.setting.has_body:
+        return ""
+    return f"{counted.unread:.2g} connections are closed with part of a body unread for each request"
+
+
 fault = Fault(
     "unread-body",
     "resets in the place of answers to uploads: the app answers before it has read the body; read it first",
@@ -50,4 +58,5 @@ fault = Fault(
     "uvicorn), or is small, they are not.",
     screen,
     look=look,
+    glance=glance,
 )

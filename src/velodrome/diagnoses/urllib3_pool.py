@@ -1,16 +1,28 @@
 """requests and urllib3 keep 10 connections to a host: what more threads open is thrown away after each call."""
 
+from dataclasses import replace
+
 from velodrome.diagnoses.fault import Doing, Experiment, Fault, Screened, doing
 from velodrome.model.diagnosis import Cure, Treatment
 from velodrome.model.symptoms import Symptoms
 
 SIZE = 200
 DEFAULT = 10
+SECONDS = 2.0
 
 
 def screen(seen: Symptoms) -> Screened:
     """Look for connections that urllib3 opens while requests are served."""
-    found = doing(seen, "dialling", "the opening of connections by urllib3")
+    words = "the opening of connections by urllib3"
+    loaded = doing(seen, "dialling", words)
+    alone = doing(
+        replace(seen, watched=seen.watched_alone), "dialling", f"{words}, with one request at a time"
+    )
+    # Where calls follow each other without a pause no connection lies idle to be thrown away, and the fewer requests
+    # there are, the more of their calls begin together.
+    found, connections = loaded, 0
+    if isinstance(alone, Doing) and not (isinstance(loaded, Doing) and loaded.share > alone.share):
+        found, connections = alone, 1
     if not isinstance(found, Doing):
         return found
     cure = Cure(
@@ -20,11 +32,16 @@ def screen(seen: Symptoms) -> Screened:
         f"session.mount('https://', HTTPAdapter(pool_maxsize={5 * DEFAULT}))",
     )
     larger = Treatment(f"urllib3 keeps {SIZE} connections", {"urllib3-connections": SIZE})
-    # No more than fill it: where calls follow each other without a pause, no connection lies idle to be thrown away.
-    metrics = ("rps", "p50_ms", "cpu_us")
-    return found.suspect(
-        Experiment(larger, found.connections, cure, metrics, takes="urllib3-connections", needless=True)
+    experiment = Experiment(
+        larger,
+        connections or found.connections,
+        cure,
+        ("rps", "p50_ms", "cpu_us"),
+        takes="urllib3-connections",
+        needless=True,
+        seconds=SECONDS,
     )
+    return found.suspect(experiment)
 
 
 fault = Fault(

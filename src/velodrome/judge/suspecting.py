@@ -9,15 +9,16 @@ throughput times what a request takes in the first is how many are in work at on
 there are in flight, something bounds it.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 
 from velodrome.guest.stack import Stack
 from velodrome.judge.field import spoilt
 from velodrome.judge.steadiness import FEW, all_but_the_fastest
 from velodrome.model.load import Closed, Open
-from velodrome.model.measurement import Measurement
+from velodrome.model.measurement import FlagKind, Measurement
 from velodrome.model.quantity import Interval
-from velodrome.model.symptoms import TOOK_CPU, Counted, Point, Reused, Slope, Symptoms
+from velodrome.model.symptoms import TOOK_CPU, Counted, Point, Reused, Setting, Slope, Symptoms
 from velodrome.model.workers import busiest
 
 LOW = 0.35
@@ -30,6 +31,12 @@ KEPT_UP = 0.9
 """Of its rate, what an open loop carries at least whose queue does not grow to its end."""
 FAILS, HARDLY = 0.01, 0.001
 """Share of the requests that fail, and of those that do where hardly any does."""
+HANGS, IDLE_CPUS = 0.05, 0.1
+"""Of the throughput with fewer in flight, what is left where requests hang, and CPUs in use meanwhile."""
+SAMPLES = 4
+"""Of a load, half a second apart, in each of which what leaks has to be more than before."""
+LOADS = 2
+"""In each of which memory has to rise: one alone may fill a cache."""
 AFTER = (Closed, Open)
 """Loads of one rate: in a schedule the figures are of several."""
 
@@ -57,7 +64,22 @@ def symptoms(measured: Iterable[Measurement], stack: Stack, machine_cpus: int = 
         (0, 0),
         workers,
         max(cpus, 1),
+        setting=_setting(every[-1], stack, workers) if every else Setting(),
         counted=_counted(every, workers, machine_cpus),
+    )
+
+
+def _setting(measurement: Measurement, stack: Stack, workers: int) -> Setting:
+    trial = measurement.trial
+    knobs = stack.settings(trial.contestant.knobs)
+    return Setting(
+        stack.name,
+        knobs,
+        workers,
+        stack.slots(knobs),
+        stack.keeps_alive,
+        has_body=any(request.body for request in trial.app.requests) if trial.app else False,
+        interface=stack.interface,
     )
 
 
@@ -177,22 +199,106 @@ def _failing(measurement: Measurement) -> float:
 
 
 def _counted(every: Sequence[Measurement], workers: int, machine_cpus: int) -> Counted:
+    closed = [measurement for measurement in every if isinstance(measurement.trial.load.pace, Closed)]
     overflows = [
-        measurement.queue.overflows for measurement in every if measurement.queue.overflows is not None
+        measurement.queue.overflows for measurement in closed if measurement.queue.overflows is not None
     ]
-    resets = (
-        (measurement.load.outcomes.get("reset", 0) + measurement.load.outcomes.get("refused", 0))
-        / max(measurement.load.requests, 1)
-        for measurement in every
+    replaced, lost = max(
+        ((_replaced(measurement), _lost(measurement)) for measurement in every), default=(0, 0.0)
     )
+    grew = list(_left_bytes(every))
     return Counted(
         sum(overflows) if overflows else None,
-        max(resets, default=0.0),
+        max(map(_lost, every), default=0.0),
         max(_throttled(every), default=None),
         min(_busiest(every, workers), default=None),
         _fails_from(every),
         machine_cpus,
+        _hangs_from(closed),
+        max(map(_never_in, closed), default=0.0),
+        max(map(_unread, every), default=0.0),
+        max(map(_burning, every), default=0),
+        replaced,
+        lost,
+        min(map(_left_open, _reusing(closed)), default=0.0),
+        min(grew) if len(grew) >= LOADS else 0.0,
+        frozenset(every[-1].packages) if every else frozenset(),
     )
+
+
+def _lost(measurement: Measurement) -> float:
+    outcomes = measurement.load.outcomes
+    return (outcomes.get("reset", 0) + outcomes.get("refused", 0)) / max(measurement.load.requests, 1)
+
+
+def _facts(measurement: Measurement, kind: FlagKind) -> Mapping[str, float]:
+    """Return the figures of the first flag of a kind; none where there is no such flag."""
+    flags = (flag for flag in measurement.flags if flag.kind is kind)
+    facts = next((flag.facts for flag in flags), {})
+    return {name: float(value) for name, value in facts.items() if not isinstance(value, str)}
+
+
+def _replaced(measurement: Measurement) -> int:
+    return round(_facts(measurement, FlagKind.SERVER_RESTARTED).get("replaced", 0))
+
+
+def _never_in(measurement: Measurement) -> float:
+    facts = _facts(measurement, FlagKind.CONNECTIONS_NEVER_IN)
+    return facts["outside"] / facts["connections"] if facts else 0.0
+
+
+def _unread(measurement: Measurement) -> float:
+    closed = _facts(measurement, FlagKind.CLOSED_UNREAD).get("closed_unread", 0.0)
+    return closed / max(measurement.load.requests, 1)
+
+
+def _burning(measurement: Measurement) -> int:
+    facts = _facts(measurement, FlagKind.IDLE_WORKERS_BURN)
+    # The other flag of this kind is of a server at rest, where something polls.
+    return round(facts["processes"]) if "cpu_s" in facts else 0
+
+
+def _reusing(every: Iterable[Measurement]) -> list[Measurement]:
+    return [measurement for measurement in every if measurement.trial.load.keepalive]
+
+
+def _hangs_from(closed: Sequence[Measurement]) -> int | None:
+    """Return the fewest connections with which next to nothing is answered and nothing computed; None: with none."""
+    known = [
+        (float(measurement.trial.load.pace.connections), measurement)
+        for measurement in closed
+        if isinstance(measurement.trial.load.pace, Closed)
+    ]
+    hanging = []
+    for connections, measurement in known:
+        fewer = (other.load.throughput_rps for count, other in known if count <= connections / 2)
+        if (
+            measurement.load.throughput_rps < HANGS * max(fewer, default=0.0)
+            and _cpus(measurement) < IDLE_CPUS
+        ):
+            hanging.append(connections)
+    return round(min(hanging)) if hanging else None
+
+
+def _left_open(measurement: Measurement) -> float:
+    """Return how many descriptors a request leaves open; 0: not in every half second of the load."""
+    counts = [sample.fds for sample in measurement.server.samples]
+    known = [float(count) for count in counts if count is not None]
+    return _left(known, measurement) if len(known) == len(counts) else 0.0
+
+
+def _left_bytes(every: Sequence[Measurement]) -> Iterator[float]:
+    for measurement in every:
+        if len(measurement.server.samples) >= SAMPLES:
+            yield _left([float(sample.rss_bytes) for sample in measurement.server.samples], measurement)
+
+
+def _left(values: Sequence[float], measurement: Measurement) -> float:
+    if len(values) < SAMPLES or any(after <= before for before, after in pairwise(values)):
+        return 0.0
+    samples = measurement.server.samples
+    answers = measurement.load.throughput_rps * (samples[-1].at_s - samples[0].at_s)
+    return (values[-1] - values[0]) / answers if answers else 0.0
 
 
 def _throttled(every: Sequence[Measurement]) -> Iterator[float]:

@@ -261,7 +261,7 @@ class Counted:
     """What counters and outcomes of loads show that were measured for another purpose; None: not known."""
 
     overflows: int | None = None
-    """Connections that a full listen queue turned away, in all loads."""
+    """Connections that a full listen queue turned away, in all closed loops: the queue of an open one may grow."""
     resets: float = 0.0
     """Share of the requests that were refused or reset, in the load with the most of them."""
     throttled: float | None = None
@@ -272,6 +272,24 @@ class Counted:
     """Requests in flight from which on one in a hundred fails, where none does with half as many or fewer."""
     machine_cpus: int = 0
     """CPUs of the whole machine; 0: not known."""
+    hangs_from: int | None = None
+    """Requests in flight from which on next to nothing is answered or computed, which is not so with half as many."""
+    never_in: float = 0.0
+    """Share of the connections that never got an answer, in the closed loop with the most of them."""
+    unread: float = 0.0
+    """Connections closed with part of a request unread, for each request, in the load with the most."""
+    burning: int = 0
+    """Processes that had no connection and used CPU, in the load with the most."""
+    replaced: int = 0
+    """Processes of the server that others took the place of, in the load with the most of them."""
+    lost: float = 0.0
+    """Share of the requests that were refused or reset in that load."""
+    left_open: float = 0.0
+    """Descriptors that each request leaves open, in the closed loop in which these are fewest."""
+    left_bytes: float = 0.0
+    """Memory that each request leaves in use, in the load in which that is least; 0 as well where there is one load."""
+    packages: frozenset[str] = frozenset()
+    """Installed for the app, by normalized name; empty: not known."""
 
 
 @dataclass(frozen=True)

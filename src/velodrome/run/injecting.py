@@ -33,8 +33,8 @@ class Injected:
 
 def into(serving: Serving, injected: Injected) -> Serving:
     """Return how a server is started with this in its processes, before anything of its app is imported."""
-    told = json.dumps({"folder": str(injected.folder), "give": dict(injected.give)})
+    given = json.dumps({"folder": str(injected.folder), "give": dict(injected.give)})
     theirs = serving.variables.get("PYTHONPATH", "")
     path = os.pathsep.join(filter(None, (str(serving.guest_tree / SITE), theirs)))
-    mine = {**injected.environment, VARIABLE: told, "PYTHONPATH": path}
+    mine = {**injected.environment, VARIABLE: given, "PYTHONPATH": path}
     return replace(serving, variables={**serving.variables, **mine})

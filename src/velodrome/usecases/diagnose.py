@@ -80,6 +80,8 @@ WAVES = 3.0
 LONGEST_S = 6.0
 SLOW_S, SLOW_SCREENS = 0.3, 40
 """From where on the screens take longer for what a request takes, and about so many times as long."""
+LOOKS_SHARE = 0.5
+"""Of the budget, after which no further situation is looked at: what the screens make likely has to be proven yet."""
 ROUNDS = 6
 """So many causes are cured and looked behind, at most."""
 
@@ -228,6 +230,7 @@ class Case:
         self.slo: SloHolds | None = None
         self._trial, self._lab, self._faults = trial, lab, faults
         self._deadline, self._follower = deadline, follower
+        self._looks_end = deadline - (1 - LOOKS_SHARE) * (deadline - time.monotonic())
         self._base = AS_IT_IS
         """The cures so far."""
         self._tried: set[tuple[str, str]] = set()
@@ -445,7 +448,7 @@ class Case:
             return judge.slope(points, pairs), reused
 
     def _look(self, server: Standing, failed: list[str]) -> None:
-        """Try once what the faults that count want to be tried; the first server is the one that tells."""
+        """Make each situation once that a fault is to be seen in; that on the first server counts."""
         setting = self._setting()
         if self._met or not setting.plain:
             return
@@ -453,6 +456,9 @@ class Case:
         chosen = [(name, probe) for name, probe in every.items() if probe is not None]
         # A burst is still being answered when it is over: what is short is tried first.
         for name, probe in sorted(chosen, key=lambda one: (one[1].ends, one[1].seconds)):
+            if self._met and time.monotonic() > self._looks_end:
+                failed.append(f"{name}: half of the budget was spent on what came before it")
+                continue
             try:
                 self._met[name] = situations.meet(server, probe)
             except NoServerError as error:
@@ -500,7 +506,7 @@ class Case:
         return False
 
     def _suspects(self, seen: Symptoms) -> list[tuple[Fault, Suspect]]:
-        """Return what to try, the most promising first; what the screens rule out, or cannot tell, is a diagnosis."""
+        """Return what to try, the most promising first; what the screens rule out, or leave open, is a diagnosis."""
         found: list[tuple[float, Fault, Suspect]] = []
         proven = {one.id for one in self.diagnoses if one.ruling is Ruling.CAUSE}
         for fault in self._faults.values():
@@ -559,7 +565,7 @@ class Case:
         return Diagnosis(fault.name, Ruling.CANNOT_TELL, "; ".join(why), evidence=suspect.evidence)
 
     def _compared(self, experiment: Experiment, seen: Symptoms) -> Compared:
-        """Measure both arms until they tell; return why that cannot be done where it cannot, or need not."""
+        """Measure both arms until they decide; return why that cannot be done where it cannot, or need not."""
         treated = self._base.plus(experiment.treatment)
         if experiment.probe is not None:
             return self._counted(experiment, experiment.probe, treated)
@@ -597,7 +603,7 @@ class Case:
             return arms.block(self._trial, self._lab, both, load, number)
 
     def _counted(self, experiment: Experiment, probe: Probe, treated: Treatment) -> Compared:
-        """Make a situation in both arms until they tell, as `_compared` does."""
+        """Make a situation in both arms until they decide, as `_compared` does."""
         dose = experiment.proof == "dose"
         made = Counts(probe, self._base, treated, ())
         for number in range(judge.COUNT_LOOKS[-1]):

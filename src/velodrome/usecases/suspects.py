@@ -50,7 +50,7 @@ def suspects(
 
 
 def machine_cpus(header: Header) -> int:
-    """Return how many CPUs the machine of stored results has; 0: they do not tell."""
+    """Return how many CPUs the machine of stored results has; 0: not known."""
     count = header.machine.get("cpus")
     return count if isinstance(count, int) else 0
 

@@ -1,4 +1,4 @@
-"""What a treatment makes of a contestant, and what a probe sends of what an app is asked."""
+"""What a treatment makes of a contestant, and which of an app's requests a probe sends."""
 
 import pytest
 

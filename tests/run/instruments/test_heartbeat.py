@@ -138,7 +138,7 @@ def sampled(*samples: ServerSample, seconds: float = 3.0) -> Measurement:
     return replace(found, load=load, server=server)
 
 
-def test_stalls_and_collections_are_told_from_the_beginning_of_the_load() -> None:
+def test_stalls_and_collections_are_placed_from_the_beginning_of_the_load() -> None:
     lines: list[dict[str, object]] = [
         {"stall": 0.02, "at": 12.5, "places": [PLACE]},
         {"stall": 0.3, "at": 10.5, "places": [{**PLACE, "seconds": 0.2}, PLACE]},
@@ -155,7 +155,7 @@ def test_stalls_and_collections_are_told_from_the_beginning_of_the_load() -> Non
     assert {one.stack for one in found.stalls} == {0}
 
 
-def test_counters_are_told_by_what_they_rose_since_the_sample_before() -> None:
+def test_counters_are_shown_by_what_they_rose_since_the_sample_before() -> None:
     samples = (
         ServerSample(0.5, 0.25, 1, 1, 1, None, 2, overflows=3, throttled_s=0.1),
         ServerSample(1.0, 0.75, 1, 1, 1, None, 0, overflows=3, throttled_s=0.4),

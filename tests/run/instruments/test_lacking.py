@@ -13,7 +13,7 @@ pytestmark = pytest.mark.unit
 
 @pytest.fixture(autouse=True)
 def compares(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever the kernel of this machine tells of shared files."""
+    """Whatever the kernel of this machine says of shared files."""
     monkeypatch.setattr(kcmp, "tells", lambda: True)
 
 
@@ -40,14 +40,14 @@ def test_where_everything_is_shown_nothing_is_said(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("missing", "told"),
+    ("missing", "named"),
     [("schedstat", "blocking-call and gil-convoy"), ("others", "hidepid"), ("groups", "throttled")],
 )
 def test_what_is_not_shown_is_said_with_what_falls_away_and_the_cure(
-    missing: str, told: str, tmp_path: Path
+    missing: str, named: str, tmp_path: Path
 ) -> None:
     (said,) = lacking(proc(tmp_path, **{missing: False}), "linux")
-    assert told in said
+    assert named in said
     assert ": " in said
 
 
@@ -57,7 +57,7 @@ def test_another_system_is_named(tmp_path: Path) -> None:
     assert "Linux" in said
 
 
-def test_where_processes_cannot_be_compared_shared_epolls_are_not_told(
+def test_where_processes_cannot_be_compared_shared_epolls_are_not_known(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(kcmp, "tells", lambda: False)

@@ -18,10 +18,10 @@ class Server:
 
     def __init__(self, k: int, bears: int = 10_000) -> None:
         self.k, self.bears = k, bears
-        self.asked: list[int] = []
+        self.loads: list[int] = []
 
     def point(self, connections: int) -> Point:
-        self.asked.append(connections)
+        self.loads.append(connections)
         if connections > self.bears:
             raise NoServerError("shop", "died under load")
         return Point(connections, 20.0 * min(connections, self.k), 0.1, 4)
@@ -59,9 +59,9 @@ def test_one_that_bears_nothing_is_an_error() -> None:
 def test_the_ends_are_measured_in_turns() -> None:
     server = Server(40)
     points, _ = slope.climb(server)  # type: ignore[arg-type]
-    server.asked.clear()
+    server.loads.clear()
     assert len(slope.ends(server, points)) == slope.PAIRS  # type: ignore[arg-type]
-    assert server.asked == [1, 64] * slope.PAIRS
+    assert server.loads == [1, 64] * slope.PAIRS
 
 
 class Slow:
@@ -102,5 +102,5 @@ def test_of_an_app_that_takes_longer_than_a_load_the_load_is_longer(monkeypatch:
 def test_one_connection_that_is_known_is_not_measured_again() -> None:
     server = Server(40)
     points, _ = slope.climb(server, first=Point(1, 20.0, 0.1, 4))  # type: ignore[arg-type]
-    assert server.asked[0] == 2
+    assert server.loads[0] == 2
     assert points[0].connections == 1

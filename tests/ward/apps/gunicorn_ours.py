@@ -1,7 +1,6 @@
 """A stack of the ward: gunicorn as somebody's own configuration has it, which races do not read.
 
-`max_requests` and `jitter` replace workers, `preload` imports the app before the fork. Workers that `end` at once
-answer nothing any more when they are replaced.
+`preload` imports the app before the fork. Workers that `end` at once answer nothing any more when they are replaced.
 """
 
 import os
@@ -12,14 +11,8 @@ from velodrome.guest.stacks import _gunicorn
 
 def _command(launch):
     ending = {"in order": "gthread", "at once": "gunicorn_ours.AtOnce"}[launch.text("ends")]
-    process = _gunicorn.serve(
-        launch,
-        ending,
-        f"--threads={launch.text('threads')}",
-        f"--max-requests={launch.text('max_requests')}",
-        f"--max-requests-jitter={launch.text('jitter')}",
-        *(("--preload",) if launch.number("preload") else ()),
-    )
+    preload = ("--preload",) if launch.number("preload") else ()
+    process = _gunicorn.serve(launch, ending, f"--threads={launch.text('threads')}", *preload)
     here = os.path.dirname(os.path.abspath(__file__))
     return Process((*process.argv[:-1], f"--pythonpath={here}", launch.app), laboratory=process.laboratory)
 
@@ -37,8 +30,6 @@ stack = Stack(
         "threads": 4,
         "backlog": 2048,
         "keepalive": 75,
-        "max_requests": 0,
-        "jitter": 0,
         "preload": 0,
         "ends": "in order",
     },

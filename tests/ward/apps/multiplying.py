@@ -13,7 +13,7 @@ async def multiply():
 
 
 def severe():
-    threadpool_limits(16)
+    threadpool_limits(4)
     return answering(multiply)
 
 

@@ -189,19 +189,19 @@ def _add(held: dict[tuple[Frame, ...], list[float]], place: Mapping[str, Any]) -
     sums[3] += 1
 
 
-def _wait(waits: dict[str, Waits], told: Mapping[str, Any]) -> None:
+def _wait(waits: dict[str, Waits], place: Mapping[str, Any]) -> None:
     """Add up where tasks wait."""
-    run = told["run"]
-    column = f":{told['column']}" if told.get("column") is not None else ""
-    inner = bool(told["inner"])
-    file, key = str(told["file"]), f"{told['file']}:{told['line']}{column}{'' if inner else ' around'}"
+    run = place["run"]
+    column = f":{place['column']}" if place.get("column") is not None else ""
+    inner = bool(place["inner"])
+    file, key = str(place["file"]), f"{place['file']}:{place['line']}{column}{'' if inner else ' around'}"
     before = waits.get(key)
     waits[key] = Waits(
-        f"{file}:{int(told['line'])}",
-        str(told["function"]),
-        str(told["text"]),
-        float(told["seconds"]) + (before.seconds if before else 0.0),
-        max(int(told["most"]), before.most if before else 0),
+        f"{file}:{int(place['line'])}",
+        str(place["function"]),
+        str(place["text"]),
+        float(place["seconds"]) + (before.seconds if before else 0.0),
+        max(int(place["most"]), before.most if before else 0),
         inner,
         Run(
             file,
@@ -217,16 +217,16 @@ def _wait(waits: dict[str, Waits], told: Mapping[str, Any]) -> None:
     )
 
 
-def _frame(told: Mapping[str, Any]) -> Frame:
-    column, end = told.get("column"), told.get("end_column")
+def _frame(place: Mapping[str, Any]) -> Frame:
+    column, end = place.get("column"), place.get("end_column")
     return Frame(
-        str(told["file"]),
-        int(told["line"]),
-        str(told["function"]),
-        bool(told["awaits"]),
-        bool(told["own"]),
-        int(told["end_line"] or told["line"]),
+        str(place["file"]),
+        int(place["line"]),
+        str(place["function"]),
+        bool(place["awaits"]),
+        bool(place["own"]),
+        int(place["end_line"] or place["line"]),
         None if column is None or end is None else int(column),
         None if column is None or end is None else int(end),
-        str(told.get("text", "")),
+        str(place.get("text", "")),
     )

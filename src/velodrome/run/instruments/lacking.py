@@ -20,13 +20,13 @@ def lacking(proc: Path = Path("/proc"), platform: str = sys.platform) -> Iterato
     if platform != "linux":
         yield (
             f"{platform} does not say whether a late event loop waits or computes, so blocking-call and gil-convoy "
-            "cannot be told: examine the app on Linux"
+            "cannot be proven: examine the app on Linux"
         )
         return
     if not (proc / "self" / "schedstat").exists():
         yield (
             "this kernel does not say whether a late event loop waits or computes (no /proc/self/schedstat), so "
-            "blocking-call and gil-convoy cannot be told: examine the app on a kernel with CONFIG_SCHED_INFO"
+            "blocking-call and gil-convoy cannot be proven: examine the app on a kernel with CONFIG_SCHED_INFO"
         )
     if not os.access(proc / "1" / "stat", os.R_OK):
         yield (
@@ -36,10 +36,10 @@ def lacking(proc: Path = Path("/proc"), platform: str = sys.platform) -> Iterato
     if Throttling(os.getpid(), proc).seconds() is None:
         yield (
             "no control group says here for how long it kept the server from the CPU, so the timeline has no "
-            "throttling, and throttled cannot be told: mount cgroups with the cpu controller to see it"
+            "throttling, and throttled cannot be proven: mount cgroups with the cpu controller to see it"
         )
     if not kcmp.tells():
         yield (
-            "this kernel does not say whether processes share an open file (kcmp), so shared-epoll cannot be told: "
+            "this kernel does not say whether processes share an open file (kcmp), so shared-epoll cannot be proven: "
             "examine the app where kcmp is allowed (in a container, by its seccomp profile)"
         )

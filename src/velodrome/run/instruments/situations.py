@@ -21,6 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, contextmanager, suppress
 from dataclasses import replace
 from itertools import combinations
+from pathlib import Path
 from threading import Event
 from typing import TypeVar
 
@@ -34,6 +35,7 @@ from velodrome.run.instruments.clients import Answer, Client, Where, where
 from velodrome.run.instruments.standing import Standing
 from velodrome.run.link import entered
 from velodrome.run.machine import kcmp, netlink
+from velodrome.run.machine.facts import quota_cpus
 from velodrome.run.measuring import kernel
 from velodrome.run.measuring.throttling import Throttling
 from velodrome.run.racing.opening import host_beside
@@ -49,15 +51,15 @@ OPENING, ASKING = 16, 4
 """At once."""
 OPEN_S = 2.0
 STOP_S = 2.0
-"""For a request in flight when the server is told to stop, beyond what it takes otherwise."""
+"""For a request in flight at the signal to stop, beyond what it takes otherwise."""
 
 
 def meet(server: Standing, probe: Probe) -> Met:
-    """Make a situation and return what was met. Raises NoServerError where nothing can be asked, or the server dies."""
+    """Make a situation and return what was met. Raises NoServerError where nothing can be sent, or the server dies."""
     at = where(server.booted.target)
     label = server.trial.contestant.label
     if at is None:
-        raise NoServerError(label, "what it is asked cannot be sent by hand")
+        raise NoServerError(label, "its requests cannot be sent by hand")
     situation = SITUATIONS[probe.name]
     more = {"server": server} if "server" in inspect.signature(situation).parameters else {}
 
@@ -116,7 +118,7 @@ async def reuse(
 
 
 async def idle(at: Where, count: float, requests: float = 16) -> Met:
-    """Keep connections open on each of which a request was answered, then ask on fresh ones."""
+    """Keep connections open on each of which a request was answered, then send requests on fresh ones."""
     usual = await _usual(at)
     patience_s = _late_s(usual)
     until = time.monotonic() + OPEN_S
@@ -136,7 +138,7 @@ async def idle(at: Where, count: float, requests: float = 16) -> Met:
 
 
 async def slow(at: Where, clients: float, requests: float = 16, byte_s: float = 0.05) -> Met:
-    """Send the heads of requests byte by byte, and ask on other connections meanwhile."""
+    """Send the heads of requests byte by byte, and requests on other connections meanwhile."""
     usual = await _usual(at)
     head = at.with_headers(X_Slow="x" * 4096).head()
 
@@ -213,9 +215,13 @@ def _canaries(answer: Answer) -> set[str]:
 FEWEST_PAIRS = 4
 
 
-async def again(at: Where, same: float = 1, pairs: float = 16) -> Met:
-    """Ask twice, one right after the other: on the same connection, or (`same` 0) on two."""
+async def again(at: Where, same: float = 1, pairs: float = 16, server: Standing | None = None) -> Met:
+    """Send two requests, one right after the other: on the same connection, or (`same` 0) on two.
+
+    Nothing counts where a worker was replaced meanwhile: what becomes of its connections is another matter.
+    """
     usual = await _usual(at)
+    workers = _workers(server, at.port) if server else set()
     late: list[Answer] = []
     every: list[Answer] = []
     until = time.monotonic() + OPEN_S
@@ -233,6 +239,8 @@ async def again(at: Where, same: float = 1, pairs: float = 16) -> Met:
             every.append(answer)
             if answer.outcome != "ok" or answer.seconds > usual + 0.02:
                 late.append(answer)
+    if server and _workers(server, at.port) != workers:
+        return Met(0, 0, figures={"usual_ms": 1000 * usual})
     middle = sorted(one.seconds for one in every)[len(every) // 2] if every else 0.0
     said = f"{1000 * middle:.3g} ms in the middle, {1000 * usual:.3g} ms otherwise"
     return _met(late, every, said, middle_ms=1000 * middle, usual_ms=1000 * usual)
@@ -381,6 +389,8 @@ def _happen(at: Where, server: Standing, stops: float, reloads: float, replaces:
 
 
 WATCH_S = 0.02
+STARTED_S, MOST_STARTING_S = 0.4, 4.0
+"""No process came for so long: all workers are there, which gunicorn starts up to 0.1 s apart; at most waited for."""
 
 
 async def recycle(
@@ -397,6 +407,8 @@ async def recycle(
     `within` that share of how long they live. Only the first that are replaced count, as many as there are workers:
     later ones drift apart by themselves.
     """
+    # A worker that is still being started would count as one that replaced another.
+    await _all_started(server)
     seen: dict[int, float] = {}
     done = Event()
 
@@ -426,6 +438,16 @@ async def recycle(
     together = sum(count >= workers / 2 for count in others)
     said = f"a worker lives for {lives_s:.2g} s"
     return Met(together, len(births), {}, {**figures, "lives_s": lives_s}, said)
+
+
+async def _all_started(server: Standing) -> None:
+    """Wait till the processes of a server stay the same."""
+    begun, until = _tree(server.booted.server.pid), time.monotonic() + MOST_STARTING_S
+    since = time.monotonic()
+    while time.monotonic() < min(since + STARTED_S, until):
+        await asyncio.sleep(WATCH_S)
+        if (now := _tree(server.booted.server.pid)) != begun:
+            begun, since = now, time.monotonic()
 
 
 async def storm(at: Where, server: Standing, clients: float, idle_s: float, stall_s: float = 0.3) -> Met:
@@ -531,7 +553,7 @@ def _may_open(count: int) -> Iterator[bool]:
 
 
 def _open_files(pid: int) -> int:
-    """Return how many files a process may open; 0: that is not told."""
+    """Return how many files a process may open; 0: that is not known."""
     with suppress(OSError, ValueError), open(f"/proc/{pid}/limits") as lines:
         for line in lines:
             if line.startswith("Max open files"):
@@ -540,8 +562,12 @@ def _open_files(pid: int) -> int:
 
 
 async def quota(at: Where, server: Standing, connections: float = 8, seconds: float = 1.0) -> Met:
-    """Load the server, and count the periods in which its control groups had spent their share of the CPU."""
-    groups = Throttling(_busiest(server))
+    """Load the server, and count the periods in which its control groups had spent their share of the CPU.
+
+    `paid` is the quota in CPUs where the groups show it; a quota that is spent in every period is about what is used.
+    """
+    pid = _busiest(server)
+    groups = Throttling(pid)
     before = groups.periods()
     measured = server.closed(int(connections), seconds)
     after = groups.periods()
@@ -549,7 +575,16 @@ async def quota(at: Where, server: Standing, connections: float = 8, seconds: fl
         return Met(0, 0)
     cpus = measured.server.cpu_s / measured.load.duration_s
     hits, of = after[1] - before[1], after[0] - before[0]
-    return Met(min(hits, of), of, {}, {"cpus": cpus}, f"{cpus:.2g} CPUs used")
+    paid = _quota(pid)
+    figures = {"cpus": cpus} if paid is None else {"cpus": cpus, "paid": paid}
+    of_what = "" if paid is None else f" of {paid:.3g} that the quota pays for"
+    return Met(min(hits, of), of, {}, figures, f"{cpus:.2g} CPUs used{of_what}")
+
+
+def _quota(pid: int) -> float | None:
+    with suppress(OSError, ValueError):
+        return quota_cpus(Path(f"/proc/{pid}/cgroup").read_text())
+    return None
 
 
 def _busiest(server: Standing) -> int:
@@ -683,7 +718,8 @@ async def epolls(at: Where, server: Standing, rest_s: float = 0.4) -> Met:
     before = _done(server)[1]
     await asyncio.sleep(rest_s)
     at_rest = (_done(server)[1] - before) / rest_s
-    held = [(pid, number) for pid in _tree(server.booted.server.pid) for number in _epolls_of(pid)]
+    tree = _tree(server.booted.server.pid)
+    held = [(pid, number) for pid in tree for number in _epolls_of(pid)]
     sharing: set[int] = set()
     for (pid, number), (other, another) in combinations(held, 2):
         if pid != other and sharing.issuperset({pid, other}):
@@ -694,7 +730,7 @@ async def epolls(at: Where, server: Standing, rest_s: float = 0.4) -> Met:
         if same:
             sharing |= {pid, other}
     said = f"{at_rest:.2g} CPUs used at rest"
-    return Met(len(sharing), len({pid for pid, _ in held}), {}, {"cpus_at_rest": at_rest}, said)
+    return Met(len(sharing), len(tree), {}, {"cpus_at_rest": at_rest}, said)
 
 
 def _epolls_of(pid: int) -> list[int]:
@@ -720,7 +756,7 @@ async def leave(at: Where, server: Standing, leaves: float = 1) -> Met:
     if usual < LONG_S:
         return Met(0, 0, figures={"usual_ms": 1000 * usual})
 
-    async def asked(leaving: bool) -> tuple[float, float]:
+    async def work(leaving: bool) -> tuple[float, float]:
         """Return what is done for requests: in all where their clients stay, else after these have left."""
         async with AsyncExitStack() as opened:
             clients = [await opened.enter_async_context(Client(at, MOST_S)) for _ in range(IN_FLIGHT)]
@@ -746,10 +782,10 @@ async def leave(at: Where, server: Standing, leaves: float = 1) -> Met:
         calls, cpu_s = (after - earlier for after, earlier in zip(_done(server), before, strict=True))
         return calls, cpu_s
 
-    whole = await asked(False)
+    whole = await work(False)
     if not whole[0] and whole[1] < IN_FLIGHT * WORK_S:
         return Met(0, 0, figures={"cpu_ms": 1000 * whole[1] / IN_FLIGHT})
-    after = await asked(True) if leaves else (0.0, 0.0)
+    after = await work(True) if leaves else (0.0, 0.0)
     share = after[0] / whole[0] if whole[0] else after[1] / whole[1]
     hits = min(round(IN_FLIGHT * max(share, 0.0)), IN_FLIGHT)
     what = f"{after[0]:.0f} calls to third parties" if whole[0] else f"{after[1]:.2g} s of CPU"
@@ -893,7 +929,7 @@ HUNG_CPUS = 0.1
 
 
 async def hang(at: Where, server: Standing, count: float) -> Met:
-    """Ask so many times at once, and count those that are never answered while nobody computes for them."""
+    """Send so many requests at once, and count those that are never answered while nobody computes for them."""
     usual = await _usual(at)
     quiet_s = max(HUNG_S, HUNG_TIMES * usual)
     if quiet_s > LONGEST_HANG_S / 2:
@@ -926,7 +962,7 @@ async def hang(at: Where, server: Standing, count: float) -> Met:
 
 
 def _counter(name: str, server: Standing | None) -> int:
-    """Return what the kernel of the server's end counts; 0 where it does not tell."""
+    """Return what the kernel of the server's end counts; 0 where it counts nothing."""
     with entered(server.booted.site.server if server else None):
         return kernel.tcp_counters().get(name, 0)
 
@@ -949,13 +985,13 @@ def _late_s(usual: float) -> float:
 
 
 async def _one(at: Where, patience_s: float) -> Answer:
-    """Ask once, on a connection that is opened for it."""
+    """Send a request on a connection that is opened for it."""
     async with Client(at, patience_s) as client:
         return await client.request()
 
 
 async def _fresh(at: Where, count: int, patience_s: float) -> list[Answer]:
-    """Ask so many times, some at once, on connections that are opened for it; half of it where nothing is answered."""
+    """Send so many requests, some at once, each on its own connection; half of them where none is answered."""
 
     found: list[Answer] = []
     while len(found) < count and (len(found) < count / 2 or any(one.outcome == "ok" for one in found)):

@@ -115,7 +115,7 @@ class Standing:
     """What it carried so far."""
 
     def warm(self) -> None:
-        """Ask it for a while, and have treatments that wait for a warm app begin. Raises NoServerError."""
+        """Load it for a while, and have treatments that wait for a warm app begin. Raises NoServerError."""
         self.load(Load(Closed(WARM_CONNECTIONS), WARM_S, 0.0, timeout_s=TIMEOUT_S))
         say_warm(self.folder)
 

@@ -81,10 +81,10 @@ def _waited_ms(server: Standing) -> float:
     async def all_of_them() -> list[float]:
         return [await took_ms(one.url) for one in server.booted.upstreams]
 
-    def asked() -> list[float]:
+    def latencies() -> list[float]:
         # They are on the server's side of a link.
         with entered(server.booted.site.server):
             return asyncio.run(all_of_them())
 
-    each = beside_loops(asked)
+    each = beside_loops(latencies)
     return sum(each) / len(each) if each else 0.0
