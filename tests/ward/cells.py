@@ -219,7 +219,8 @@ WELL = (
     Cell("works behind the answer, cured", "closing:cured", stack="gunicorn-gthread"),
     Cell("answers at once", "sound:nothing"),
     Cell("awaits", "sound:waiting"),
-    Cell("handlers that wait, cured", "logging_slowly:cured"),
+    # A record for each request costs an app that does nothing else what it costs, queue or not.
+    Cell("handlers that wait, cured", "logging_slowly:cured", beside=("log-cost",)),
     Cell("hashing, cured", "hashing:cured"),
     Cell("asgiref's thread, cured", "sync_views:cured", requires=(ASGIREF,)),
     Cell("compression, cured", "compressing:cured", requires=(STARLETTE,), headers=GZIP),

@@ -2,8 +2,9 @@
 
 import logging
 import time
+from contextlib import suppress
 from logging.handlers import QueueHandler, QueueListener
-from queue import SimpleQueue
+from queue import Full, Queue
 
 from answering import answering
 
@@ -13,6 +14,14 @@ WAITS_S = 0.01
 class FarAway(logging.Handler):
     def emit(self, record):
         time.sleep(WAITS_S)
+
+
+class Dropping(QueueHandler):
+    """Drops what the handler behind the queue is too slow for: else the queue would grow without end."""
+
+    def enqueue(self, record):
+        with suppress(Full):
+            self.queue.put_nowait(record)
 
 
 def logging_to(name, handler):
@@ -31,6 +40,6 @@ severe = logging_to("severe", FarAway())
 
 
 def cured():
-    queue = SimpleQueue()
+    queue = Queue(1000)
     QueueListener(queue, FarAway()).start()
-    return logging_to("cured", QueueHandler(queue))
+    return logging_to("cured", Dropping(queue))
