@@ -1,9 +1,11 @@
 import json
+from dataclasses import replace
 
 import jsonschema
 from tests.report.made_up_tune import recommended
 
-from velodrome.model.tuning import Goal
+from velodrome.model.quantity import Interval
+from velodrome.model.tuning import Goal, HostShare
 from velodrome.report import recommendation, schema
 
 
@@ -23,3 +25,26 @@ def test_the_least_cpu_at_a_rate_obeys_the_schema_too() -> None:
     document = json.loads(json.dumps(recommendation.document(recommended(Goal.CPU)), allow_nan=False))
     jsonschema.validate(document, schema.tune())
     assert document["rate"] == 300.0
+
+
+def test_hosts_are_in_the_document_and_those_that_differ_in_the_text() -> None:
+    hosts = (
+        HostShare("eu-1", ("waitress",), 31, final=True, beside_final=None),
+        HostShare("eu-2", ("gunicorn-sync",), 12, False, Interval(0.41, 0.5, 0.6), differs=True),
+        HostShare("eu-3", ("gunicorn-gevent",), 9, False, Interval(0.9, 1.01, 1.1)),
+    )
+    found = recommended()
+    found = replace(found, tuned=replace(found.tuned, hosts=hosts))
+    document = json.loads(json.dumps(recommendation.document(found)))
+    jsonschema.validate(document, schema.tune())
+    assert [(one["host"], one["final"], one["differs"]) for one in document["hosts"]] == [
+        ("eu-1", True, False),
+        ("eu-2", False, True),
+        ("eu-3", False, False),
+    ]
+    first, second, third = (
+        line for line in recommendation.lines(found) if line.strip().startswith(("eu-1", "eu-2", "eu-3"))
+    )
+    assert "the final" in first
+    assert "0.50 [0.41, 0.60] times" in second
+    assert "[" not in third

@@ -197,6 +197,8 @@ def tune(
     paste: bool = False,
     out: str | Path | None = None,
     resume: bool = False,
+    agents: str | int | None = None,
+    keys: str | Path | None = None,
     **of_app: Any,
 ) -> Tuning:
     """Search the stack and settings with the most capacity at the SLO or, with a `rate`, those that carry it with the
@@ -204,10 +206,12 @@ def tune(
     nothing is settled.
 
     Measurements go into `out`, without it into a temporary folder that is gone when this process ends; with `resume`
-    a tuning that was interrupted goes on in `out`. `of_app` is what `asked_of` takes.
+    a tuning that was interrupted goes on in `out`. With `agents` the hosts of a coordinator's agents measure
+    (`"tls://host:8786"`, or how many of this machine; `keys` is the folder of the certificates). `of_app` is what
+    `asked_of` takes.
 
     Raises what is wrong with the app, ConditionError, NoStackFitsError, BusyError, ResultsExistError,
-    StudyChangedError.
+    StudyChangedError, and with agents what `race` does.
     """
     if goal and goal not in {known.value for known in Goal}:
         raise UsageError(f"goal={goal!r} is none; there are {', '.join(known.value for known in Goal)}")
@@ -230,6 +234,8 @@ def tune(
         arrivals,
         folder_of(out),
         resume,
+        "" if agents is None else str(agents),
+        None if keys is None else Path(keys),
     )
     return Tuning(tuning.tune(spec, Quiet()))
 

@@ -80,7 +80,7 @@ DryRun = Annotated[
 Agents = Annotated[
     str,
     of_results(
-        help="Have the agents of a coordinator (tls://host:8786), or N of this machine, run whole blocks each."
+        help="Have the agents of a coordinator (tls://host:8786), or N of this machine, measure: whole blocks each."
     ),
 ]
 Keys = Annotated[

@@ -59,6 +59,8 @@ def command(
     allow_sdist: apps.AllowSdist = False,
     budget: Annotated[str, server.of_results(help="Time limit.")] = "10m",
     paste: server.Paste = False,
+    agents: server.Agents = "",
+    keys: server.Keys = "",
     out: Annotated[
         Path | None, server.of_results(help="Folder for all measurements (runs/<date>-tune-…).")
     ] = None,
@@ -98,6 +100,8 @@ def command(
         arrivals=arrivals,
         out=resume or out,
         resume=resume is not None,
+        agents=agents,
+        keys=Path(keys) if keys else None,
     )
     if dry_run:
         server.show_plan(tune.dry_run(spec, Quiet()), as_json=as_json)

@@ -554,6 +554,8 @@ class Step:
     """Slope of the backlog over the whole load, requests a second; None: of a closed loop, or too little was seen."""
     backlog_error_per_s: float | None = None
     """Its standard error."""
+    final: bool = False
+    """Of a tuning over hosts: whether it is of the final, and not of the group of its host."""
 
 
 # --- CPU shared with the load generator.

@@ -218,6 +218,22 @@ class TuneEnding(StrEnum):
 
 
 @dataclass(frozen=True)
+class HostShare:
+    """What one of several hosts did of a tuning."""
+
+    host: str
+    stacks: tuple[str, ...]
+    """Whose settings raced each other there."""
+    loads: int
+    final: bool
+    """Whether the best of all were measured there, and what is recommended was proven."""
+    beside_final: Interval | None
+    """How many times as much settings did there as on the host of the final; None: nothing shows it."""
+    differs: bool = False
+    """Whether that is more or less by more than settings are taken for equal."""
+
+
+@dataclass(frozen=True)
 class Tuned:
     """What came of it: entries best first."""
 
@@ -230,6 +246,8 @@ class Tuned:
     trials: int
     candidates: int
     """Of the whole grid."""
+    hosts: tuple[HostShare, ...] = ()
+    """Those that measured it, where agents did."""
 
     @property
     def best(self) -> Entry | None:
@@ -424,6 +442,7 @@ class TuneDocument(TypedDict):
     command: str
     pasted: NotRequired[AsPasted | None]
     files: dict[str, str]
+    hosts: NotRequired[list[HostShare]]
     trials: int
     grid_trials: int
     seconds: float

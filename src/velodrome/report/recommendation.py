@@ -21,6 +21,7 @@ from velodrome.model.tuning import (
     Growth,
     Observation,
     Recommendation,
+    Tuned,
     TuneEnding,
 )
 from velodrome.report import deployment, searches, suspects
@@ -98,7 +99,7 @@ def lines(found: Recommendation) -> list[str]:
         shown += [f"   · {visible(reason.sentence)}." for reason in found.mind]
     if suspected := suspects.lines(found.suspects):
         shown += ["", *(f" {line}" for line in suspected)]
-    shown += ["", f" {_took(found)}"]
+    shown += ["", f" {_took(found)}", *(f" {line}" for line in _hosts(found.tuned))]
     if found.folder:
         shown += [f" Every measurement is in {visible(found.folder)}; velodrome judge judges them again."]
     if found.before:
@@ -225,6 +226,18 @@ def _took(found: Recommendation) -> str:
     )
 
 
+def _hosts(tuned: Tuned) -> Iterator[str]:
+    """Yield what each host did, and which of them differ from that of the final."""
+    for one in tuned.hosts:
+        what = [plural(len(one.stacks), "stack")] if one.stacks else []
+        what += ["the final"] if one.final else []
+        line = f"{one.host}: {' and '.join(what)}, {plural(one.loads, 'load')}."
+        if one.differs and (beside := one.beside_final) is not None:
+            low, mid, high = (quantity.number(number, 2) for number in astuple(beside))
+            line += f" The same settings did {mid} [{low}, {high}] times what they did in the final."
+        yield visible(line)
+
+
 def _value(goal: Goal, entry: Entry) -> str:
     if entry.value is None:
         return quantity.MISSING
@@ -267,6 +280,7 @@ def document(found: Recommendation) -> dict[str, Any]:
         "command": command_line(found),
         "pasted": asdict(found.pasted) if found.pasted else None,
         "files": {file.name: file.text for file in files_to_paste(found)},
+        "hosts": [asdict(one) for one in tuned.hosts],
         "trials": tuned.trials,
         "grid_trials": found.grid_trials,
         "seconds": found.seconds,

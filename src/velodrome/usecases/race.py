@@ -9,11 +9,12 @@
 
 import platform
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
 from velodrome.guest import catalog
 from velodrome.guest.stack import Stack
@@ -43,6 +44,14 @@ from velodrome.usecases import workers
 from velodrome.usecases.quiet import Quiet
 from velodrome.usecases.studies import Trust, known
 from velodrome.usecases.terms import refuse_count
+
+if TYPE_CHECKING:
+    from velodrome.run.cluster.blocks import Ground
+    from velodrome.run.cluster.talking import Address, Security
+
+    GroundOf = Callable[[Lab, Study], Ground]
+
+HostsOf = TypeVar("HostsOf")
 
 RUNS = Path("runs")
 
@@ -193,14 +202,31 @@ def race(spec: RaceSpec, trust: Trust, out: Path | None, follower: Quiet) -> Rac
 def hosts_of(
     agents: str, keys: Path | None, *, user: str = "", cwd: str = "", allow_sdist: bool = False
 ) -> Iterator[Elsewhere | None]:
-    """Yield the agents that run a race block by block; None: none are named.
-
-    Raises ClusterAddressError, ClusterKeysError, ClusterMissingError, CoordinatorError.
-    """
+    """Yield the agents that run a race block by block; None: none are named. Raises as `reached` does."""
     if not agents:
         yield None
         return
-    from velodrome.run.cluster import handing, talking  # noqa: PLC0415 - brings Dask
+    from velodrome.run.cluster import handing  # noqa: PLC0415 - brings Dask
+
+    with reached(handing.hosts, agents, keys, user=user, cwd=cwd, allow_sdist=allow_sdist) as found:
+        yield found
+
+
+@contextmanager
+def reached(
+    opened: "Callable[[Address, Security, GroundOf], AbstractContextManager[HostsOf]]",
+    agents: str,
+    keys: Path | None,
+    *,
+    user: str,
+    cwd: str,
+    allow_sdist: bool,
+) -> "Iterator[HostsOf]":
+    """Yield the hosts that `opened` makes of a coordinator's agents.
+
+    Raises ClusterAddressError, ClusterKeysError, ClusterMissingError, CoordinatorError.
+    """
+    from velodrome.run.cluster import talking  # noqa: PLC0415 - brings Dask
     from velodrome.run.cluster.blocks import Ground, print_of  # noqa: PLC0415
     from velodrome.usecases import cluster_load  # noqa: PLC0415
 
@@ -222,7 +248,7 @@ def hosts_of(
 
     with cluster_load.reached(agents, keys) as (text, folder):
         address = talking.Address.read(text)
-        with handing.hosts(address, talking.security(address.scheme, folder), ground) as found:
+        with opened(address, talking.security(address.scheme, folder), ground) as found:
             yield found
 
 

@@ -188,6 +188,40 @@ class Record:
         self._keys.add(kept.trial.key)
         return kept
 
+    def take_in(self, results: Sequence[Result], boots: dict[int, int], *, final: bool) -> list[Result]:
+        """Append what a host measured of one request, numbered and timed as here. Raises OutputError.
+
+        `boots` has the number here of each start there that is known already, and gets the rest.
+        """
+        kept: list[Result] = []
+        for _, group in groupby(results, key=_number_of):
+            self._number += 1
+            for one in group:
+                assert one.step is not None, "loads of a search say where they stand in it"
+                if one.step.boot not in boots:
+                    boots[one.step.boot] = self.booted()
+                step = replace(
+                    one.step,
+                    number=self._number,
+                    boot=boots[one.step.boot],
+                    spent_s=round(self.spent_s, 3),
+                    final=final,
+                )
+                kept.append(replace(one, step=step))
+                if self._store is not None:
+                    self._store.append(kept[-1])
+                self.results.append(kept[-1])
+                self._keys.add(one.trial.key)
+        return kept
+
+    def keys_of(self, contestant: Contestant) -> list[str]:
+        """Return the keys of all trials of a contestant."""
+        return [one.trial.key for one in self.results if one.trial.contestant == contestant]
+
+    def reserve(self, keys: Iterable[str]) -> None:
+        """Give no trial one of these keys: another host has made one."""
+        self._keys.update(keys)
+
     def keep_check(self, result: Result) -> None:
         """Append a trial that is no part of the search itself. Raises OutputError."""
         if self._store is not None:

@@ -10,7 +10,7 @@ on, and judging its folder again comes to the same answer.
 
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
@@ -33,13 +33,20 @@ from velodrome.judge.search.holding import (
     wrong_anyway,
 )
 from velodrome.judge.tuning.forecasting import changes, leak
+from velodrome.judge.tuning.groups import Groups
 from velodrome.judge.tuning.knowing import LEAST_BOOTS
 from velodrome.judge.tuning.racing import CONFIRM_S, CONFIRMING, MORE_BOOTS, Field, race
 from velodrome.judge.workers import checked
 from velodrome.model import quantity
 from velodrome.model.app import App
 from velodrome.model.condition import Condition, read, written
-from velodrome.model.errors import AppAnswersWrongError, NoServerError, UnknownNameError, UsageError
+from velodrome.model.errors import (
+    AppAnswersWrongError,
+    NoServerError,
+    StudyChangedError,
+    UnknownNameError,
+    UsageError,
+)
 from velodrome.model.load import INDEPENDENT, Arrivals, Closed, Limits, Open
 from velodrome.model.measurement import Failed, Measurement, Purpose
 from velodrome.model.quantity import Interval
@@ -65,8 +72,9 @@ from velodrome.plan.matrix import grid, refined
 from velodrome.run.lab import Lab
 from velodrome.run.racing.opening import Preparing, opened
 from velodrome.run.racing.plan import RunPlan, plan_of, seat
-from velodrome.run.racing.race import MOST_WRONG, serving
-from velodrome.run.racing.session import Refused, most_telling
+from velodrome.run.racing.race import AT_START, MOST_WRONG, serving
+from velodrome.run.racing.session import Refused, most_telling, refused
+from velodrome.run.racing.store import NAME
 from velodrome.usecases import apps, workers
 from velodrome.usecases import race as races
 from velodrome.usecases.apps import Served, ServedSpec
@@ -100,6 +108,21 @@ class Made:
     took_s: float
     """With the start of its server and what the machine spoilt."""
 
+    @property
+    def host(self) -> str:
+        """That made it; empty: this machine."""
+        return host_of(self.result)
+
+    @property
+    def final(self) -> bool:
+        """Whether it is of the final, where several hosts measure."""
+        return self.result.step is not None and self.result.step.final
+
+
+def host_of(result: Result) -> str:
+    """Return the host that measured it; empty: this machine."""
+    return result.machine.name if result.machine is not None else ""
+
 
 class Progress:
     """What has been measured of a search, load by load."""
@@ -110,6 +133,8 @@ class Progress:
         """By stack: outcomes of requests that were sent one after the other."""
         self.made: list[Made] = []
         self.spent_s = 0.0
+        self._ended_s: dict[str, float] = {}
+        """By host, when its last load had ended."""
 
     def take(self, results: Sequence[Result]) -> list[Made]:
         """Take stored results in and return what was made; loads that belong together come together."""
@@ -121,20 +146,34 @@ class Progress:
                 found.append(made)
         return found
 
+    @property
+    def alone_ms(self) -> dict[str, float]:
+        """What an answer takes alone, by stack."""
+        return {
+            one.contestant.stack: one.observed.mean_ms
+            for one in self.made
+            if one.purpose is Purpose.ALONE and one.observed.mean_ms
+        }
+
     def _of(self, results: Sequence[Result]) -> Made | None:
         """Return what loads of one number come to; None: a server was warmed up."""
-        began_s = self.spent_s
+        host = host_of(results[0])
+        began_s = self._ended_s.get(host, 0.0)
         for one in results:
             assert one.step is not None, "loads of a search say where they stand in it"
             self.spent_s = max(self.spent_s, one.step.spent_s)
             if isinstance(one, Measurement) and one.step.purpose is Purpose.ALONE:
                 stack = one.trial.contestant.stack
                 self._alone[stack] = self._asked(stack).and_of(one.load.outcomes)
+        self._ended_s[host] = self.spent_s
+        took_s = self.spent_s - began_s
+        if host:  # which waits for others at times
+            took_s = min(took_s, math.fsum(_at_most_s(one) for one in results))
         main = next((one for one in reversed(results) if not _is_beside(one)), results[-1])
         if main.step is None or main.step.purpose is Purpose.WARM_UP:
             return None
         observed = replace(self._observation(main), boot=main.step.boot)
-        return Made(main.trial.contestant, observed, main.step.purpose, main, self.spent_s - began_s)
+        return Made(main.trial.contestant, observed, main.step.purpose, main, took_s)
 
     def _asked(self, stack: str) -> OneByOne:
         return self._alone.get(stack, OneByOne())
@@ -176,6 +215,11 @@ class Progress:
         return replace(facts, spoilt=flag.sentence if flag else "")
 
 
+def _at_most_s(one: Result) -> float:
+    """Return how long a load takes with the start of a server, about."""
+    return one.trial.load.duration_s + one.trial.load.warmup_s + AROUND_S + START_S
+
+
 def _is_beside(one: Result) -> bool:
     """Whether a load was made beside what was asked for: to be sure of wrong answers, or to warm up."""
     return one.step is not None and one.step.purpose in (Purpose.ALONE, Purpose.WARM_UP)
@@ -203,6 +247,8 @@ CHECKING, CHECK_S = 0.1, 25.0
 """Of the budget, for the check with more workers, and how long that takes at most, about."""
 LOOKS = 0.5
 """Of the time that the race has, what looks at stacks may take: what was only looked at is no answer."""
+QUALIFYING = 0.6
+"""Of the time that the race has, what groups of stacks on several hosts may take: the rest is the final's."""
 LATELY = 5
 """So many loads are remembered, to estimate how long the next may take."""
 LEAST_CONFIRM_S = 1.0
@@ -233,17 +279,17 @@ class Budget:
         confirms = max(part * self.seconds, min(more * self.seconds, most_s))
         return max(self.confirmed_s - confirms, 0.0)
 
-    def goes_on(self, progress: Progress) -> bool:
-        """Return whether the race may make another load."""
-        return progress.spent_s + self._next_s(progress) < self.racing_s
+    def goes_on(self, progress: Progress, share: float = 1.0) -> bool:
+        """Return whether the race may make another load, in a share of its time."""
+        return progress.spent_s + self._next_s(progress) < share * self.racing_s
 
-    def looks_on(self, progress: Progress) -> bool:
+    def looks_on(self, progress: Progress, share: float = 1.0) -> bool:
         """Return whether one more stack may be looked at: it takes as long as the longest look so far."""
         looks: dict[str, float] = {}
         for one in progress.made:
             if one.purpose in (Purpose.ALONE, Purpose.CLOSED):
                 looks[one.contestant.stack] = looks.get(one.contestant.stack, 0.0) + one.took_s
-        return progress.spent_s + max(looks.values(), default=0.0) < LOOKS * self.racing_s
+        return progress.spent_s + max(looks.values(), default=0.0) < LOOKS * share * self.racing_s
 
     def out_of_time(self, progress: Progress) -> bool:
         """Return whether it was time that ended the race, by what was spent when its last load had ended."""
@@ -305,8 +351,9 @@ class Benches:
         self._record, self._progress = record, progress
         self._demands, self._arrivals = progress.demands, arrivals
         self._bench: Bench | None = None
-        self._refused: dict[str, Refused] = {}
-        """By stack, until one serves the app."""
+        self._doubts = Doubts(template.app, progress)
+        self.known_alone_ms: dict[str, float] = {}
+        """By stack, what an answer takes alone as another host measured it."""
 
     def __enter__(self) -> Self:
         return self
@@ -322,13 +369,8 @@ class Benches:
         Raises AppAnswersWrongError or AppNotServedError once several stacks could not serve an app, and none could.
         """
         before = len(self._record.results)
-        error: NoServerError | AppAnswersWrongError | None = None
-        try:
-            self._load(self._bench_of(candidate, ask.purpose), ask)
-        except (NoServerError, AppAnswersWrongError) as why:
-            error = why
-            self.stop()
-            self._doubt_app(candidate.contestant, why)
+        if error := self.load(candidate, ask):
+            self._doubts.failed(candidate.contestant, error)
         made = self._progress.take(self._record.results[before:])
         if made:
             observed = made[-1].observed
@@ -337,6 +379,15 @@ class Benches:
             observed = Observation(ask, failed=error.reason)
         self._follower.observed(candidate, observed)
         return observed
+
+    def load(self, candidate: Candidate, ask: Ask) -> NoServerError | AppAnswersWrongError | None:
+        """Make one load, and return why there was no server for it; None: there was."""
+        try:
+            self._load(self._bench_of(candidate, ask.purpose), ask)
+        except (NoServerError, AppAnswersWrongError) as why:
+            self.stop()
+            return why
+        return None
 
     def _load(self, bench: Bench, ask: Ask) -> None:
         if ask.fresh:
@@ -353,7 +404,8 @@ class Benches:
         if self._bench is None or self._bench.trial.contestant != candidate.contestant or as_pasted:
             self.stop()
             trial = replace(self._template, contestant=candidate.contestant)
-            known = self._alone_ms.get(candidate.contestant.stack)
+            stack = candidate.contestant.stack
+            known = self._progress.alone_ms.get(stack) or self.known_alone_ms.get(stack)
             # Once of a stack is enough.
             warn = self._follower.preparing if known is None else None
             self._bench = Bench(
@@ -373,29 +425,47 @@ class Benches:
         assert app is not None, "what is pasted is of an app"
         return deploying_app.deploy(app, contestant, stack, packages, port=port)
 
-    @property
-    def _alone_ms(self) -> dict[str, float]:
-        """What an answer takes alone, by stack."""
-        return {
-            one.contestant.stack: one.observed.mean_ms
-            for one in self._progress.made
-            if one.purpose is Purpose.ALONE and one.observed.mean_ms
-        }
-
-    def _doubt_app(self, who: Contestant, error: NoServerError | AppAnswersWrongError) -> None:
-        app = self._template.app
-        if app is None or self._alone_ms or (isinstance(error, NoServerError) and not error.tried):
-            return
-        reason = error if isinstance(error, AppAnswersWrongError) else not_served(app, who.label, error)
-        self._refused[who.stack] = reason
-        if len(self._refused) >= MOST_WRONG:
-            raise most_telling([*self._refused.values()]) from error
+    def serve(self, session: Session) -> Generator[Result]:
+        """Run a server session; nothing else may be up meanwhile."""
+        return serving(self._lab)(session)
 
     def stop(self) -> None:
         """End the server that is up; the next load boots another."""
         if self._bench is not None:
             self._bench.stop()
         self._bench = None
+
+
+class Doubts:
+    """Whether it is an app's fault that no stack serves it."""
+
+    def __init__(self, app: App | None, progress: Progress) -> None:
+        self._app, self._progress = app, progress
+        self._refused: dict[str, Refused] = {}
+        """By stack, until one serves the app."""
+
+    def failed(self, who: Contestant, error: NoServerError | AppAnswersWrongError) -> None:
+        """Take in that a stack could not. Raises AppAnswersWrongError, AppNotServedError where that is enough."""
+        if self._app is None or (isinstance(error, NoServerError) and not error.tried):
+            return
+        reason = not_served(self._app, who.label, error) if isinstance(error, NoServerError) else error
+        self._add(who, reason, error)
+
+    def see(self, results: Sequence[Result]) -> None:
+        """Take in what another host measured. Raises as `failed` does."""
+        for one in results:
+            if self._app is not None and isinstance(one, Failed) and one.failure in AT_START:
+                who = one.trial.contestant
+                reason = refused(self._app, who.label, one.failure, one.reason, one.last_lines)
+                if isinstance(reason, AppAnswersWrongError) or reason.tried:
+                    self._add(who, reason)
+
+    def _add(self, who: Contestant, reason: Refused, error: Exception | None = None) -> None:
+        if self._progress.alone_ms:
+            return
+        self._refused[who.stack] = reason
+        if len(self._refused) >= MOST_WRONG:
+            raise most_telling([*self._refused.values()]) from error
 
 
 # --- The search.
@@ -446,17 +516,31 @@ class TuneSpec:
     """Folder of the run; None: one of `runs/`."""
     resume: bool = False
     """Go on with what is in the folder."""
+    agents: str = ""
+    """Address of a coordinator, or a number of agents of this machine, that measure; empty: this machine does."""
+    keys: Path | None = None
+    """Folder of the certificates for that; None: the usual one."""
 
 
 def tune(spec: TuneSpec, follower: Quiet) -> Recommendation:
     """Search the stack and settings with the most capacity at the SLO, or the least CPU or memory for a rate.
 
     Raises what is wrong with the app, UnknownNameError, NoStackFitsError, BusyError, what `recorded` does, and what
-    `best_setting` does.
+    `best_setting` does; with agents what `tune_hosts.best_setting` does.
     """
+    served = spec.served.app
+    if spec.agents and served is not None and (served.setup or served.teardown):
+        raise UsageError(
+            "--setup and --teardown run on this machine, and with --agents the servers do not; run them on each host "
+            "beforehand, and leave them out"
+        )
     with _prepared(spec, follower) as (one, search):
         name = f"tune-{search.trial.question.partition(':')[0]}"
         folder = races.folder(name, spec.out, spec.resume)
+        if spec.agents:
+            from velodrome.usecases import tune_hosts  # noqa: PLC0415 - brings Dask
+
+            return tune_hosts.best_setting(spec, search, one.lab, follower, folder)
         wait_s = None if spec.wait else 0.0
         return best_setting(search, one.lab, follower, folder, resume=spec.resume, wait_s=wait_s)
 
@@ -490,7 +574,7 @@ def dry_run(spec: TuneSpec, follower: Quiet) -> RunPlan:
     The app is imported to see what it is; its user's commands do not run. Raises as `tune` does.
     """
     with _prepared(spec, follower, commands=False) as (one, search):
-        template, sought = _begun(search, one.lab)
+        template, sought = begun(search, one.lab)
         replayed = Replayed(sought, search.trial.limits)
         firsts: list[Session] = []
 
@@ -586,71 +670,108 @@ def best_setting(
 
     Raises BusyError, LimitError, DriverError, AppAnswersWrongError, AppNotServedError and what `recorded` does.
     """
-    template, sought = _begun(asked, lab)
-    numbers = workers.counts(asked.trial.limits.for_cpus(sought.cpus))
+    template, sought = begun(asked, lab)
     of = header(
         asked.trial, sought, "Which setting to deploy", tuple(one.contestant for one in sought.candidates)
     )
     firsts = {one.contestant.stack: replace(template, contestant=one.contestant) for one in sought.candidates}
-    by_name = {stack.name: stack for stack in asked.stacks}
     with (
         opened([*firsts.values()], lab, f"tuning of {asked.trial.recipe.name}", follower, wait_s) as ready,
         recorded(folder, of, resume) as record,
     ):
-        replayed = Replayed(sought, asked.trial.limits)
-        for made in replayed.take(record.results):
-            follower.observed(replayed.field.candidate_of(made.contestant), made.observed)
-        replayed.take_checks(record.checks, ready.stacks, numbers)
-        progress, budget = replayed.progress, replayed.budget
-        with Benches(template, ready, follower, record, progress, arrivals=asked.arrivals) as benches:
+        if any(one.machine is not None for one in record.results):
+            raise StudyChangedError(
+                str(folder / NAME), ["agents measured it, and now there are none: give --agents"]
+            )
+        replayed = taken_up(asked, sought, record, follower)
+        with Benches(
+            template, ready, follower, record, replayed.progress, arrivals=asked.arrivals
+        ) as benches:
             # Environments are made once; the budget is for what is measured.
             record.begin()
-            survives = False
-            while not survives:
-                race(
-                    benches.measure,
-                    replayed.field,
-                    lambda: budget.goes_on(progress),
-                    lambda best: refined(best, by_name[best.contestant.stack]),
-                    looks_on=lambda: budget.looks_on(progress),
-                    confirms=lambda: budget.confirms(progress),
-                )
-                benches.stop()
-                _check_best(replayed, template, numbers, ready, record=record, follower=follower)
-                survives = not replayed.take_checks(record.checks, ready.stacks, numbers)
-            while (proof := replayed.next_proof()) is not None:
-                benches.measure(*proof)
-            while (pasted := replayed.next_pasted(template.app, ready.stacks)) is not None:
-                follower.preparing("what is pasted, started as it stands")
-                benches.measure(*pasted)
+            Deciding(asked, template, sought, ready.stacks, replayed, record, follower).by(benches)
         results = Results(of, tuple(record.results), 0, torn=False, checks=tuple(record.checks))
     return judged(results, lab.stacks, str(folder), paste=asked.paste)
 
 
-def _check_best(
-    replayed: "Replayed",
-    template: Trial,
-    numbers: Sequence[int],
-    lab: Lab,
-    *,
-    record: Record,
-    follower: Follower,
-) -> None:
-    """Serve whoever would be recommended with more workers, before that is done; the budget is not for this."""
-    best = replayed.field.best
-    if best is None or "workers" not in lab.stacks[best.candidate.contestant.stack].knobs:
-        return
-    began = time.monotonic()
-    stack = lab.stacks[best.candidate.contestant.stack]
-    trial = replace(template, contestant=best.candidate.contestant)
-    follower.preparing(f"checking {best.candidate.label} with more workers before it is recommended")
-    every = workers.loads(replayed.field.wanted.rate or best.reported.mid, fresh=workers.closes(stack, trial))
-    for result in workers.settle(trial, every, numbers, serving(lab), record.checks):
-        record.keep_check(result)
-    record.leave_out(time.monotonic() - began)
+def taken_up(asked: Search, sought: Sought, record: Record, follower: Follower) -> "Replayed":
+    """Return a search as far as it is stored, once the follower has heard of that."""
+    replayed = Replayed(sought, asked.trial.limits)
+    for made in replayed.take(record.results):
+        follower.observed(replayed.candidate_of(made.contestant), made.observed)
+    return replayed
 
 
-def _begun(asked: Search, lab: Lab) -> tuple[Trial, Sought]:
+class Place(Protocol):
+    """Where settings are measured: this machine, or the host of a final."""
+
+    def measure(self, candidate: Candidate, ask: Ask) -> Observation:
+        """Make one load and say what it gave."""
+
+    def serve(self, session: Session) -> Generator[Result]:
+        """Run a server session; no server is up meanwhile."""
+
+    def stop(self) -> None:
+        """End the server that is up."""
+
+
+@dataclass
+class Deciding:
+    """The race to its end, and all that follows it: in one place."""
+
+    asked: Search
+    template: Trial
+    sought: Sought
+    stacks: Mapping[str, Stack]
+    replayed: "Replayed"
+    record: Record
+    follower: Follower
+
+    def by(self, place: Place) -> None:
+        """Measure until it is decided what to recommend, and that is proven."""
+        replayed, progress, budget = self.replayed, self.replayed.progress, self.replayed.budget
+        by_name = {stack.name: stack for stack in self.asked.stacks}
+        numbers = workers.counts(self.asked.trial.limits.for_cpus(self.sought.cpus))
+        groups = replayed.groups is not None and replayed.groups.fields
+        looks = (QUALIFYING + (1 - QUALIFYING) * LOOKS) / LOOKS if groups else 1.0
+        replayed.take_checks(self.record.checks, self.stacks, numbers)
+        survives = False
+        while not survives:
+            race(
+                place.measure,
+                replayed.field,
+                lambda: budget.goes_on(progress),
+                lambda best: refined(best, by_name[best.contestant.stack]),
+                looks_on=lambda: budget.looks_on(progress, looks),
+                confirms=lambda: budget.confirms(progress),
+            )
+            place.stop()
+            self._check_best(place, numbers)
+            survives = not replayed.take_checks(self.record.checks, self.stacks, numbers)
+        while (proof := replayed.next_proof()) is not None:
+            place.measure(*proof)
+        while (pasted := replayed.next_pasted(self.template.app, self.stacks)) is not None:
+            self.follower.preparing("what is pasted, started as it stands")
+            place.measure(*pasted)
+
+    def _check_best(self, place: Place, numbers: Sequence[int]) -> None:
+        """Serve whoever would be recommended with more workers, before that is done; the budget is not for this."""
+        best = self.replayed.field.best
+        if best is None or "workers" not in self.stacks[best.candidate.contestant.stack].knobs:
+            return
+        began = time.monotonic()
+        stack = self.stacks[best.candidate.contestant.stack]
+        trial = replace(self.template, contestant=best.candidate.contestant)
+        self.follower.preparing(f"checking {best.candidate.label} with more workers before it is recommended")
+        rate = self.replayed.field.wanted.rate or best.reported.mid
+        every = workers.loads(rate, fresh=workers.closes(stack, trial))
+        before = self.replayed.checks_that_count(self.record.checks)
+        for result in workers.settle(trial, every, numbers, place.serve, before):
+            self.record.keep_check(result)
+        self.record.leave_out(time.monotonic() - began)
+
+
+def begun(asked: Search, lab: Lab) -> tuple[Trial, Sought]:
     """Return the trial of which each load is made, and what is sought of which candidates. Raises LimitError."""
     # The memory limit is judged by what was measured: a server that is killed at it yields no figures.
     template = replace(asked.trial, limits=Limits(asked.trial.limits.cpus))
@@ -663,24 +784,62 @@ class Replayed:
     def __init__(self, sought: Sought, limits: Limits) -> None:
         demands = Demands(must=tuple(map(read, sought.conditions)))
         most = max(LEAST_LOADS, round(SHARE * GRID_LOADS * len(sought.candidates)))
-        wanted = Wanted(Goal(sought.goal), sought.cpus, sought.rate, limits.memory_bytes, most)
-        self.field = Field(sought.candidates, wanted)
+        self._wanted = Wanted(Goal(sought.goal), sought.cpus, sought.rate, limits.memory_bytes, most)
+        self._grid = sought.candidates
+        self._field = Field(sought.candidates, self._wanted)
+        self.groups: Groups | None = None
+        """Where several hosts measure."""
         self.progress = Progress(demands)
         self.budget = Budget(sought.budget_s or 600.0, demands)
+
+    def over_hosts(self) -> Groups:
+        """Return what hosts race; from now on they do."""
+        self.groups = self.groups or Groups(self._grid, self._wanted)
+        return self.groups
+
+    @property
+    def field(self) -> Field:
+        """What is known of the candidates; where several hosts measure, of those in the final."""
+        return self.groups.final if self.groups is not None else self._field
+
+    @property
+    def home(self) -> str:
+        """Host whose measurements may be claimed; empty: this machine, or that of a final that has not begun."""
+        return self.groups.home if self.groups is not None else ""
 
     def take(self, results: Sequence[Result]) -> list[Made]:
         """Take stored results in."""
         found = self.progress.take(results)
         for made in found:
-            if made.purpose in (*RACE, Purpose.CONFIRM):
+            raced = made.purpose in (*RACE, Purpose.CONFIRM)
+            if made.host:
+                groups = self.over_hosts()
+                if raced:
+                    candidate = groups.candidate_of(made.contestant)
+                    groups.take(made.host, candidate, made.observed, final=made.final)
+                else:
+                    groups.reach_final(made.host)
+            elif raced:
                 self.field.take(self.field.candidate_of(made.contestant), made.observed)
         return found
+
+    def candidate_of(self, contestant: Contestant) -> Candidate:
+        """Return a candidate of the grid, or a neighbour of one. Raises KeyError for none of these."""
+        return (self.groups or self._field).candidate_of(contestant)
+
+    def checks_that_count(self, checks: Sequence[Result]) -> list[Result]:
+        """Return those that were made where the final is."""
+        return [one for one in checks if host_of(one) == self.home]
+
+    def _raced(self) -> Tuned:
+        """Return what came of the race."""
+        return (self.groups or self.field).tuned(self.budget.out_of_time(self.progress))
 
     def take_checks(
         self, checks: Sequence[Result], stacks: Mapping[str, Stack], numbers: Sequence[int]
     ) -> bool:
         """Put out who does not survive more workers; return whether anybody was put out that was not before."""
-        put_out = False
+        put_out, checks = False, self.checks_that_count(checks)
         for arm in self.field.arms if checks else ():
             contestant = arm.candidate.contestant
             found = checked(contestant, stacks.get(contestant.stack), numbers, checks)
@@ -695,7 +854,7 @@ class Replayed:
         best = self.field.best
         label = best.candidate.label if best else ""
         every = [one for one in self.progress.made if one.purpose is Purpose.PROOF]
-        return [one for one in every if one.contestant.label == label]
+        return [one for one in every if one.contestant.label == label and one.host == self.home]
 
     def next_proof(self) -> tuple[Candidate, Ask] | None:
         """Return the next proof: at the lower end of the best one's interval, or lower than one that failed.
@@ -725,7 +884,8 @@ class Replayed:
         label = best.candidate.label if best else ""
         every = [one for one in self.progress.made if one.purpose is Purpose.PASTED]
         rates = {self.claim, 0.0}
-        return [one for one in every if one.contestant.label == label and one.observed.ask.rate in rates]
+        own = [one for one in every if one.contestant.label == label and one.host == self.home]
+        return [one for one in own if one.observed.ask.rate in rates]
 
     def next_pasted(self, app: App | None, stacks: Mapping[str, Stack]) -> tuple[Candidate, Ask] | None:
         """Return the next load of what is pasted, on a fresh start of that.
@@ -764,7 +924,7 @@ class Replayed:
     @property
     def _most(self) -> float | None:
         """What one start of the best may cost, if it is as recommended; None: the rate is what is sought."""
-        best = self.field.tuned(self.budget.out_of_time(self.progress)).best
+        best = self._raced().best
         if self.field.wanted.goal is Goal.CAPACITY or best is None or best.value is None:
             return None
         return of_one_start(best.value, best.boots).high
@@ -793,7 +953,7 @@ class Replayed:
 
     def _proven(self) -> Tuned:
         """Return what came of the race and of the proofs."""
-        found = self.field.tuned(self.budget.out_of_time(self.progress))
+        found = self._raced()
         proofs = self.proofs
         claim = self.claim
         if found.best is None or self.field.best is None:
@@ -838,7 +998,7 @@ def judged(
     replayed.take(results.trials)
     replayed.take_checks(results.checks, stacks, workers.counts(study.limits.for_cpus(sought.cpus)))
     tuned = replayed.tuned()
-    check = _checked(tuned, sought, study.limits, stacks, results.checks)
+    check = _checked(tuned, sought, study.limits, stacks, replayed.checks_that_count(results.checks))
     best, second, app = tuned.best, tuned.runner_up, question.app
     proofs = replayed.proofs
     proof = next((one.result for one in reversed(proofs) if isinstance(one.result, Measurement)), None)
@@ -880,7 +1040,11 @@ def judged(
         proofs=tuple(_proven(one) for one in proofs),
         cold_start_s=cold_start(
             cold_starts(
-                one for one in results.trials if best and one.trial.contestant == best.candidate.contestant
+                one
+                for one in results.trials
+                if best
+                and one.trial.contestant == best.candidate.contestant
+                and host_of(one) == replayed.home
             )
         ),
         folder=folder,

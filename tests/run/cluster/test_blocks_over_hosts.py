@@ -4,14 +4,13 @@ import os
 import signal
 import subprocess
 import sys
-import threading
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 import psutil
 import pytest
+from tests.run.cluster.posing import HOST, agent, alive, eventually, races_of
 
 from velodrome.guest import catalog
 from velodrome.judge.verdict import judge
@@ -37,16 +36,6 @@ from velodrome.usecases.race import RaceSpec
 from velodrome.usecases.studies import Trust
 from velodrome.usecases.terms import Terms
 
-HOST = "127.0.0.1"
-AGENT = """
-import asyncio, socket, sys
-from velodrome.run.cluster import agent, talking
-name = sys.argv[2]
-socket.gethostname = lambda: f"host-of-{{name}}"
-{change}
-asyncio.run(agent.serve(sys.argv[1], agent.Policy(name), talking.security("tcp"), host="127.0.0.1",
-                        on_ready=lambda one: print("here", flush=True)))
-"""
 ODD = "agent.VERSION = '9.9.9'"
 HELLO = catalog.recipes()["hello"]
 CONTESTANTS = (Contestant("socketserver-single"), Contestant("asyncio-streams"))
@@ -62,26 +51,6 @@ def own_lock(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monke
 def study(blocks: int = 2, seconds: float = 0.2) -> Study:
     question = Question("hello", HELLO, (Load(Closed(2), seconds, 0.05),))
     return Study("over-hosts", "A race over hosts", (question,), CONTESTANTS, blocks=blocks)
-
-
-@contextmanager
-def agent(address: str, name: str, change: str = "") -> Iterator[subprocess.Popen[bytes]]:
-    """Run an agent that takes itself for the only one of its host."""
-    started = subprocess.Popen(
-        [sys.executable, "-c", AGENT.format(change=change), address, name],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    )
-    try:
-        assert started.stdout is not None
-        assert started.stdout.readline() == b"here\n"
-        yield started
-    finally:
-        started.kill()
-        started.wait()
-        for pipe in (started.stdin, started.stdout):
-            if pipe is not None:
-                pipe.close()
 
 
 class Seen(Quiet):
@@ -112,29 +81,6 @@ def hosts_by_block(out: Path) -> dict[int, set[str]]:
         assert one.machine.facts["cpus"] == os.cpu_count()
         found.setdefault(one.trial.block, set()).add(one.machine.name)
     return found
-
-
-def races_of(agent_pid: int) -> list[psutil.Process]:
-    return psutil.Process(agent_pid).children(recursive=True)
-
-
-def alive(processes: Sequence[psutil.Process]) -> list[psutil.Process]:
-    """Return those that run; whoever is to reap orphans here may be slow at it."""
-    found = []
-    for process in processes:
-        with suppress(psutil.Error):
-            if process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
-                found.append(process)
-    return found
-
-
-def eventually(true: Callable[[], bool], within_s: float = 60.0) -> bool:
-    until = time.monotonic() + within_s
-    while not true():
-        if time.monotonic() > until:
-            return False
-        threading.Event().wait(0.1)
-    return True
 
 
 def test_whole_blocks_run_on_each_host_and_are_judged_together(tmp_path: Path) -> None:

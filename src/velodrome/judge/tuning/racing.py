@@ -18,7 +18,8 @@ Whatever is known is made of loads alone (`Field.take`): loads that are stored, 
 the same.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from velodrome.judge.search.holding import ALONE_S
@@ -473,6 +474,20 @@ class Field:
             if arm.trials or any(arm.is_like(other) for other in good):
                 yield arm
 
+    @property
+    def qualified(self) -> list[Candidate]:
+        """Who may be the best of all if these are only a group: the finalists, and those that may be better still."""
+        left = sorted(
+            (one for one in self.rivals() if one.trials and self.contends(one)), key=lambda one: -one.upper
+        )
+        by_label = {one.candidate.label: one.candidate for one in (*self.finalists, *left[:KEPT])}
+        return [*by_label.values()]
+
+    @property
+    def is_open(self) -> bool:
+        """Whether more than the leader and `KEPT` others may be the best, or a stack was not looked at."""
+        return bool(self.unseen) or sum(map(self.contends, self.rivals())) > KEPT
+
     # --- the end
 
     def tuned(self, out_of_time: bool = False) -> Tuned:
@@ -580,41 +595,60 @@ CONFIRM_S = 3.0
 """Of each of them, where there is time."""
 
 
+KEPT = 2
+"""Rivals of its leader that a group need not be sure of (`groups.py`): they race each other again."""
+
+
 Measure = Callable[[Candidate, Ask], Observation]
+Loads = Generator[tuple[Candidate, Ask], Observation, None]
+"""Yields the next load, and is sent what it gave: whoever measures may run several races at once."""
 
 
 @dataclass
 class _Race:
-    measure: Measure
     field: Field
     wanted: Wanted
     goes_on: Callable[[], bool]
     refine: Callable[[Candidate], Sequence[Candidate]]
     looks_on: Callable[[], bool]
     confirms: Callable[[], float]
+    more: Callable[[], Sequence[Candidate]]
+    kept: int = 0
+    """Rivals of the leader that need not be told from it: another race does that."""
 
-    def run(self) -> None:
-        while self.field.unseen and (not self.field.looks or self.looks_on()):
-            self._look(self.field.unseen[0])
-        self._first_lap()
-        self._laps()
-        while self.field.unseen and not self._spent():
+    def run(self) -> Loads:
+        yield from self.qualify()
+        yield from self._refine()
+        yield from self._laps()
+        yield from self._confirm()
+
+    def qualify(self) -> Loads:
+        while (not self.field.looks or self.looks_on()) and self._is_more():
+            yield from self._look(self.field.unseen[0])
+        yield from self._first_lap()
+        yield from self._laps()
+        while not self._spent() and self._is_more():
             # Those raced already left more time than was kept for them.
-            self._look(self.field.unseen[0])
-            self._first_lap()
-            self._laps()
-        self._refine()
-        self._laps()
-        self._confirm()
+            yield from self._look(self.field.unseen[0])
+            yield from self._first_lap()
+            yield from self._laps()
+
+    def _is_more(self) -> bool:
+        """Whether there is a stack that is not looked at yet; one that is shared with other races is taken then."""
+        if not self.field.unseen:
+            self.field.grid += self.more()
+        return bool(self.field.unseen)
 
     # --- looking and asking
 
-    def _look(self, stack: str) -> None:
+    def _look(self, stack: str) -> Loads:
         while (step := self.field.next_look(stack)) is not None:
-            self._measured(*step)
+            yield from self._measured(*step)
 
-    def _measured(self, candidate: Candidate, ask: Ask) -> Observation:
-        observed = self.measure(candidate, ask)
+    def _measured(
+        self, candidate: Candidate, ask: Ask
+    ) -> Generator[tuple[Candidate, Ask], Observation, Observation]:
+        observed = yield candidate, ask
         self.field.take(candidate, observed)
         return observed
 
@@ -644,19 +678,20 @@ class _Race:
         rate = arm.known.next(boot) if arm is leader or arm.lower > above else above
         return Ask(seconds, rate=rate, fresh=fresh)
 
-    def _visit(self, arm: Arm, loads: int) -> None:
+    def _visit(self, arm: Arm, loads: int) -> Loads:
         """Start a candidate's server and measure it so many times, unless it is out before."""
         boot = 0
         for _ in range(loads):
             if arm.out is not None or self._spent():
                 return
-            boot = self._measured(arm.candidate, self._ask(arm, boot)).boot
+            observed = yield from self._measured(arm.candidate, self._ask(arm, boot))
+            boot = observed.boot
             if arm is not self.field.leader and not self.field.contends(arm):
                 return
 
     # --- laps
 
-    def _first_lap(self) -> None:
+    def _first_lap(self) -> Loads:
         measured = [arm for arm in self.field.arms if arm.trials]
         for each in sorted((arm for arm in self.field.arms if not arm.trials), key=self._promise):
             if self._spent():
@@ -665,22 +700,22 @@ class _Race:
                 continue
             if any(each.is_like(other) for other in measured):
                 continue
-            self._visit(each, 3 if self.field.leader is None else 2)
+            yield from self._visit(each, 3 if self.field.leader is None else 2)
             if each.trials:
                 measured.append(each)
 
-    def _laps(self) -> None:
+    def _laps(self) -> Loads:
         """Measure the strongest that is left, and the leader, until nobody is."""
         while not self._spent():
-            left = [rival for rival in self.field.rivals() if self.field.contends(rival)]
-            if not left:
+            left = [arm for arm in self.field.rivals() if self.field.contends(arm)]
+            if len(left) <= self.kept:
                 return
-            self._visit(max(left, key=lambda arm: arm.upper), 2)
+            yield from self._visit(max(left, key=lambda arm: arm.upper), 2)
             leader = self.field.leader
             if leader is not None and not leader.capped and not _is_narrow(leader):
-                self._visit(leader, 2)
+                yield from self._visit(leader, 2)
 
-    def _refine(self) -> None:
+    def _refine(self) -> Loads:
         """Try the leader's neighbours in what decides nothing while a server keeps up, and go on with those."""
         leader = self.field.leader
         if leader is None or leader.plain is not None:
@@ -689,11 +724,11 @@ class _Race:
             if self._spent():
                 return
             if not arm.trials:
-                self._visit(arm, 2)
+                yield from self._visit(arm, 2)
 
     # --- confirming
 
-    def _confirm(self) -> None:
+    def _confirm(self) -> Loads:
         """Measure the finalists in turn, on starts that are only for that."""
         for _ in range(MOST_VISITS):
             arm, seconds = self.field.next_to_confirm(), self.confirms()
@@ -706,7 +741,8 @@ class _Race:
                 if not costs:
                     rate = known.next(boot) if isinstance(known, Confirmed) else arm.mid
                 ask = Ask(seconds, rate=rate, fresh=not boot, purpose=Purpose.CONFIRM)
-                boot = self._measured(arm.candidate, ask).boot
+                observed = yield from self._measured(arm.candidate, ask)
+                boot = observed.boot
                 known = arm.confirmed
                 if arm.out is not None or arm.capped:
                     break
@@ -725,14 +761,45 @@ def race(
     looks_on: Callable[[], bool] = lambda: True,
     confirms: Callable[[], float] = lambda: CONFIRM_S,
 ) -> None:
-    """Measure until the best of a field is found and confirmed; the field may have taken loads in already.
+    """Measure until the best of a field is found and confirmed: `loads`, by `measure`.
+
+    Whatever `measure` raises ends the search.
+    """
+    steps = loads(field, goes_on, refine, looks_on=looks_on, confirms=confirms)
+    with suppress(StopIteration):
+        candidate, ask = next(steps)
+        while True:
+            candidate, ask = steps.send(measure(candidate, ask))
+
+
+def loads(
+    field: Field,
+    goes_on: Callable[[], bool] = lambda: True,
+    refine: Callable[[Candidate], Sequence[Candidate]] = lambda _: (),
+    *,
+    looks_on: Callable[[], bool] = lambda: True,
+    confirms: Callable[[], float] = lambda: CONFIRM_S,
+) -> Loads:
+    """Yield load after load until the best of a field is found and confirmed; it may have taken loads in already.
 
     `goes_on` says whether there is time, `refine` who else to try once somebody leads, `looks_on` whether there is time
     to look at one stack more, in the order of the grid: the first that can be is in any case; `confirms` how long, in
-    seconds, each load of one start more of a finalist may be; 0: there is no time for it. Whatever `measure` raises
-    ends the search.
+    seconds, each load of one start more of a finalist may be; 0: there is no time for it.
     """
-    _Race(measure, field, field.wanted, goes_on, refine, looks_on, confirms).run()
+    yield from _Race(field, field.wanted, goes_on, refine, looks_on, confirms, lambda: ()).run()
+
+
+def qualifying(
+    field: Field,
+    goes_on: Callable[[], bool],
+    looks_on: Callable[[], bool],
+    more: Callable[[], Sequence[Candidate]],
+) -> Loads:
+    """Yield load after load until no more than the leader and `KEPT` others of some stacks may be the best.
+
+    Nothing is refined or confirmed. `more` returns the candidates of the next stack, none where there is no more.
+    """
+    return _Race(field, field.wanted, goes_on, lambda _: (), looks_on, lambda: 0.0, more, KEPT).qualify()
 
 
 def tune(

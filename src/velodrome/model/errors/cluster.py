@@ -154,9 +154,11 @@ class AgentsGoneError(VelodromeError):
 
     exit_code = 3
 
-    def __init__(self, path: str, done: int, total: int, why: str) -> None:
+    def __init__(self, path: str, done: int, total: int | None, why: str) -> None:
+        """`total` is None where nobody knew how many there would be."""
         self.path, self.done, self.total = path, done, total
+        of_all = f"{done} trials" if total is None else f"{done} of {total} trials"
         super().__init__(
-            f"no agent was left ({why}), so the race ended early: {done} of {total} trials are in {path}. Start agents "
+            f"no agent was left ({why}), so the race ended early: {of_all} are in {path}. Start agents "
             "again and go on with --resume"
         )

@@ -53,6 +53,8 @@ from velodrome.run.supervision import own_process, python, scratch
 from velodrome.run.supervision.undisturbed import deaf, stoppable_to_the_end
 
 MODULE = "velodrome.run.cluster.blocks"
+PROCESSES = {"blocks": MODULE, "loads": "velodrome.usecases.tune_there"}
+"""What runs on a host, by what it is given there: blocks of a race, or single loads of a search (`benching.py`)."""
 SILENT_S = 8.0
 """Without a poll for so long, a race has lost its command, which gives a block to another host two seconds later."""
 LOOK_S = 0.5
@@ -105,10 +107,13 @@ def race_line(
     sessions: Sequence[Session],
     experiments: Sequence[Experiment],
     profiles: Sequence[Trial],
+    *,
+    given: str = "blocks",
 ) -> str:
     """Return what is raced as one line; sessions, experiments and profiles say which environments it needs."""
     return json.dumps(
         {
+            "given": given,
             "what": what,
             "ground": adapter(Ground).dump_python(ground, mode="json"),
             "sessions": [[results.plain_trial(trial) for trial in one.trials] for one in sessions],
@@ -209,7 +214,7 @@ class Races:
         if self._taken() or self.busy:
             return "it does something else for another command; wait until that has ended"
         try:
-            child = python.start_own(MODULE)
+            child = python.start_own(PROCESSES[json.loads(said)["given"]])
         except VelodromeError as error:
             return str(error)
         one = self._race = _Race(race, child)
@@ -407,6 +412,9 @@ class _Crew:
     def _entry(self, entry: results.Entry, **more: Any) -> None:
         self._say({"event": "entry", "line": results.dump(secrets.masked(entry)), **more})
 
+    def close(self) -> None:
+        """End what is kept from one errand to the next: nothing."""
+
     def warned(self, sentence: str) -> None:
         """Hand on what a use of an app is warned of."""
         self._say({"event": "warning", "text": secrets.mask(sentence)})
@@ -437,8 +445,8 @@ class _Crew:
         """Said already."""
 
 
-def main() -> int:
-    """Run a race's errands until standard input ends."""
+def main(made: type[_Crew] = _Crew) -> int:
+    """Run a race's errands until standard input ends; `made` runs each."""
     own_process.pinned()
     signal.signal(
         signal.SIGINT, signal.default_int_handler
@@ -457,7 +465,7 @@ def main() -> int:
 
     threading.Thread(target=_read, args=(lines,), daemon=True).start()
     try:
-        return _serve(lines, say)
+        return _serve(lines, say, made)
     except KeyboardInterrupt:
         return 130
     finally:
@@ -473,7 +481,9 @@ def _read(lines: "queue.SimpleQueue[bytes]") -> None:
     os.kill(os.getpid(), signal.SIGINT)
 
 
-def _serve(lines: "queue.SimpleQueue[bytes]", say: Callable[[dict[str, Any]], None]) -> int:
+def _serve(
+    lines: "queue.SimpleQueue[bytes]", say: Callable[[dict[str, Any]], None], made: type[_Crew]
+) -> int:
     said = json.loads(lines.get())
     try:
         account = account_for(said["ground"]["user"], said["ground"]["cwd"])
@@ -482,19 +492,20 @@ def _serve(lines: "queue.SimpleQueue[bytes]", say: Callable[[dict[str, Any]], No
         return 2
     with acting_as(account):
         try:
-            crew = _Crew(said, say)
+            crew = made(said, say)
         except Exception as error:
             say({"event": "refused", "why": secrets.mask(own_process.in_words(error))})
             return 2
         say({"event": "ready", "facts": dict(facts.facts()), "pythons": crew.pythons})
-        while True:
-            errand = json.loads(lines.get())
-            try:
-                crew.run(errand)
-            except Exception as error:  # this host refuses it, or it is a bug: another may do it
-                say({"event": "failed", "why": secrets.mask(own_process.in_words(error))})
-                return 3
-            say({"event": "whole"})
+        with closing(crew):
+            while True:
+                errand = json.loads(lines.get())
+                try:
+                    crew.run(errand)
+                except Exception as error:  # this host refuses it, or it is a bug: another may do it
+                    say({"event": "failed", "why": secrets.mask(own_process.in_words(error))})
+                    return 3
+                say({"event": "whole"})
 
 
 if __name__ == "__main__":

@@ -40,7 +40,7 @@ from velodrome.run.cluster.agent import VERSION
 from velodrome.run.cluster.blocks import Ground, errand_line, race_line
 from velodrome.run.cluster.conducting import Player
 from velodrome.run.lab import Lab
-from velodrome.run.racing.opening import Follower
+from velodrome.run.racing.opening import Follower, Preparing
 from velodrome.run.racing.plan import PlannedEnvironment, RunPlan
 from velodrome.run.racing.race import Errand
 
@@ -144,6 +144,9 @@ _Event = tuple[str, _Host | None, Any]
 class Hosts:
     """The agents of a coordinator as the hosts of a race: `Elsewhere` of `run/racing/race.py`."""
 
+    given = "blocks"
+    """What they are given (`blocks.PROCESSES`)."""
+
     def __init__(
         self, address: talking.Address, way: talking.Security, ground: Callable[[Lab, Study], Ground]
     ) -> None:
@@ -205,6 +208,7 @@ class Hosts:
             [Session(one.trials[:1]) for one in distinct.values()],
             plan.experiments,
             plan.profiles,
+            given=self.given,
         )
         players: list[Player] = self._call(conducting.present(self._address, self._way))
         players = [one for one in players if "load" in one.facts["roles"]]
@@ -284,7 +288,7 @@ class Hosts:
             elif kind in ("preparing", "warning"):
                 follower.preparing(f"{host.agent}: {said['text']}")
 
-    def _take_leave(self, host: _Host, why: str, follower: Follower) -> None:
+    def _take_leave(self, host: _Host, why: str, follower: Preparing) -> None:
         host.gone, host.ready = True, False
         self._lost.append(f"{host.agent}: {why}")
         follower.preparing(

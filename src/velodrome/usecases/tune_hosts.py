@@ -1,0 +1,284 @@
+"""A tuning over the hosts of agents: groups of stacks race on a host each, and the best of all on one of them.
+
+    best_setting(spec, search, lab, follower, folder)
+
+What is compared with what, and what a lost host gives back, says `judge/tuning/groups.py`; how a host is spoken to,
+`run/cluster/benching.py`; what a host does, `tune_there.py`. This is in between: it gives loads out and stores what
+they gave, so that `velodrome judge` and `--resume` make the same of the folder.
+"""
+
+import os
+from collections import deque
+from collections.abc import Callable, Generator
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+from velodrome.judge.tuning.racing import Loads, qualifying
+from velodrome.model.errors import AgentsDifferError, AgentsGoneError, StudyChangedError
+from velodrome.model.results import Result, Results
+from velodrome.model.trial import Session, Trial
+from velodrome.model.tuning import Ask, Candidate, Observation, Recommendation
+from velodrome.run.cluster import benching
+from velodrome.run.cluster.benching import Came, Left, Loaded
+from velodrome.run.lab import Lab
+from velodrome.run.racing.plan import plan_of
+from velodrome.run.racing.store import NAME
+from velodrome.run.supervision.undisturbed import stoppable
+from velodrome.usecases import race as races
+from velodrome.usecases.apps import folder as folder_of
+from velodrome.usecases.quiet import Quiet
+from velodrome.usecases.recording import header, recorded
+from velodrome.usecases.tune import (
+    QUALIFYING,
+    Deciding,
+    Doubts,
+    Search,
+    TuneSpec,
+    begun,
+    judged,
+    taken_up,
+)
+
+
+def best_setting(spec: TuneSpec, search: Search, lab: Lab, follower: Quiet, folder: Path) -> Recommendation:
+    """Search the best setting by the hosts of agents, and store each load in `folder`.
+
+    Raises what `race.reached` and `Hosts.begin` of `run/cluster/handing.py` do, AgentsDifferError for hosts of other
+    CPUs than settings are laid out for, AgentsGoneError, AppAnswersWrongError, AppNotServedError, and what `recorded`
+    does.
+    """
+    template, sought = begun(search, lab)
+    of = header(
+        search.trial, sought, "Which setting to deploy", tuple(one.contestant for one in sought.candidates)
+    )
+    app = spec.served.app
+    user, cwd, sdist = (
+        (app.user, folder_of(app.cwd), app.allow_sdist) if app else (spec.served.user, "", False)
+    )
+    firsts = {one.contestant.stack: replace(template, contestant=one.contestant) for one in sought.candidates}
+    plan = plan_of(f"tuning of {search.trial.recipe.name}", [Session((one,)) for one in firsts.values()], lab)
+    with (
+        stoppable(),
+        races.reached(benching.hosts, spec.agents, spec.keys, user=user, cwd=cwd, allow_sdist=sdist) as hosts,
+        recorded(folder, of, spec.resume) as record,
+    ):
+        path = str(folder / NAME)
+        if any(one.machine is None for one in record.results):
+            raise StudyChangedError(
+                path, ["one machine measured it, and now agents would: leave --agents out"]
+            )
+        hosts.begin(plan, of.study, lab, follower)
+        if search.trial.limits.cpus is None:
+            _refuse_other_cpus(hosts)
+        replayed = taken_up(search, sought, record, follower)
+        deciding = Deciding(search, template, sought, lab.stacks, replayed, record, follower)
+        over = _OverHosts(
+            hosts, deciding, lambda: AgentsGoneError(path, len(record.results), None, hosts.gone)
+        )
+        over.prepare()
+        # Environments are made once; the budget is for what is measured.
+        record.begin()
+        over.run()
+        results = Results(of, tuple(record.results), 0, torn=False, checks=tuple(record.checks))
+    return judged(results, lab.stacks, str(folder), paste=search.paste)
+
+
+def _refuse_other_cpus(hosts: benching.Hosts) -> None:
+    """Raise AgentsDifferError where settings are laid out for the CPUs of this machine, and a host has others."""
+    here = os.cpu_count()
+    for name, facts in hosts.facts.items():
+        if facts["cpus"] != here:
+            found = {"this machine": str(here), name: str(facts["cpus"])}
+            raise AgentsDifferError("number of CPUs (name how many to tune for: --cpus)", found)
+
+
+class _HostLeftError(Exception):
+    """The host of a final was lost: another begins it anew."""
+
+
+PREPARE, LOAD, SESSION, REST = "prepare", "load", "session", "rest"
+
+
+class _OverHosts:
+    """Gives loads out to hosts: a place (`tune.Place`) whose loads the host of the final makes."""
+
+    def __init__(
+        self, hosts: benching.Hosts, deciding: Deciding, gone: Callable[[], AgentsGoneError]
+    ) -> None:
+        """`gone` makes what is raised where no host is left."""
+        self._hosts, self._deciding, self._gone = hosts, deciding, gone
+        self._replayed, self._record = deciding.replayed, deciding.record
+        self._follower, self._template = deciding.follower, deciding.template
+        self._groups = self._replayed.over_hosts()
+        self._doubts = Doubts(self._template.app, self._replayed.progress)
+        self._present: dict[str, bool] = {}
+        """Hosts that are there, and whether they are prepared."""
+        self._pending: dict[str, deque[str]] = {}
+        """By host, what it is asked for and has not done yet."""
+        self._boots: dict[str, dict[int, int]] = {}
+        """By host, the number here of each start of a server there."""
+
+    def prepare(self) -> None:
+        """Wait until a host can measure; the others join it as they can. Raises AgentsGoneError."""
+        self._take_up()
+        self._await_one()
+
+    def _await_one(self) -> None:
+        while not any(self._present.values()):
+            self._next()
+
+    def run(self) -> None:
+        """Measure until it is decided what to recommend. Raises AgentsGoneError, and what `Doubts` does."""
+        while True:
+            if self._groups.home not in self._present:
+                self._await_one()
+                self._qualify()
+                self._groups.begin_final(next(host for host, prepared in self._present.items() if prepared))
+            with suppress(_HostLeftError):
+                while not self._present[self._groups.home]:
+                    self._next_of_home()
+                self._deciding.by(self)
+                return
+
+    # --- groups
+
+    def _qualify(self) -> None:
+        """Have hosts race the stacks; one alone, from the beginning, has no need of a group."""
+        if len(self._present) < 2 and not self._groups.fields:
+            return
+        runs: dict[str, Loads] = {}
+        loads: dict[str, tuple[Candidate, Ask]] = {}
+
+        def begin(host: str) -> None:
+            runs[host] = qualifying(
+                self._groups.field(host),
+                self._goes_on,
+                self._looks_on,
+                lambda: self._groups.next_stack(host, self._present),
+            )
+            go_on(host, None)
+
+        def go_on(host: str, observed: Observation | None) -> None:
+            try:
+                loads[host] = next(runs[host]) if observed is None else runs[host].send(observed)
+            except StopIteration:
+                del runs[host]
+                self._say(host, REST)
+            else:
+                self._load(host, *loads[host])
+
+        for host in [one for one, prepared in self._present.items() if prepared]:
+            begin(host)
+        while runs or not any(self._present.values()):
+            match self._next():
+                case (what, Loaded() as loaded) if what == LOAD:
+                    candidate, ask = loads.pop(loaded.host)
+                    observed = self._observed(loaded, candidate, ask, final=False)
+                    self._groups.note(loaded.host, candidate, observed)
+                    go_on(loaded.host, observed)
+                case (what, Loaded() as loaded) if what == PREPARE:
+                    begin(loaded.host)
+                case (_, Left() as left):
+                    runs.pop(left.host, None)
+                    loads.pop(left.host, None)
+                    for host, prepared in self._present.items():  # what it gives back
+                        if prepared and host not in runs:
+                            begin(host)
+                case _:
+                    pass
+
+    def _goes_on(self) -> bool:
+        more = self._groups.raced < self._groups.wanted.most
+        return more and self._replayed.budget.goes_on(self._replayed.progress, QUALIFYING)
+
+    def _looks_on(self) -> bool:
+        return self._replayed.budget.looks_on(self._replayed.progress, QUALIFYING)
+
+    # --- the final: loads of its host
+
+    def measure(self, candidate: Candidate, ask: Ask) -> Observation:
+        """Make one load on the host of the final. Raises AgentsGoneError, and what `Doubts` does."""
+        self._load(self._groups.home, candidate, ask)
+        return self._observed(self._next_of_home(LOAD), candidate, ask, final=True)
+
+    def serve(self, session: Session) -> Generator[Result]:
+        """Run a server session there."""
+        self._hosts.serve(self._groups.home, session)
+        self._pending[self._groups.home].append(SESSION)
+        yield from map(self._own, self._next_of_home(SESSION).results)
+
+    def stop(self) -> None:
+        """End the server that is up there."""
+        self._say(self._groups.home, REST)
+
+    def _next_of_home(self, what: str = PREPARE) -> Loaded:
+        """Return what the host of the final has done. Raises _HostLeftError where it is lost, AgentsGoneError."""
+        home = self._groups.home
+        while True:
+            match self._next():
+                case (_, Left() as left) if left.host == home:
+                    raise _HostLeftError
+                case (done, Loaded() as loaded) if loaded.host == home and done == what:
+                    return loaded
+                case _:
+                    pass
+
+    # --- hosts
+
+    def _load(self, host: str, candidate: Candidate, ask: Ask) -> None:
+        contestant = candidate.contestant
+        trial = replace(self._template, contestant=contestant)
+        alone_ms = self._replayed.progress.alone_ms.get(contestant.stack, 0.0)
+        self._hosts.load(host, trial, ask, alone_ms, self._record.keys_of(contestant))
+        self._pending[host].append(LOAD)
+
+    def _observed(self, loaded: Loaded, candidate: Candidate, ask: Ask, *, final: bool) -> Observation:
+        """Store what a load gave, and return it."""
+        own = [self._own(one) for one in loaded.results]
+        kept = self._record.take_in(own, self._boots.setdefault(loaded.host, {}), final=final)
+        made = self._replayed.progress.take(kept)
+        self._doubts.see(kept)
+        observed = made[-1].observed if made else Observation(ask, failed=loaded.why)
+        self._follower.observed(candidate, observed)
+        return observed
+
+    def _own(self, one: Result) -> Result:
+        """Return a result as of the app that is looked at here: a host seals secrets with a key of its own."""
+        trial: Trial = replace(one.trial, app=self._template.app)
+        return replace(one, trial=trial)
+
+    def _say(self, host: str, what: str) -> None:
+        if what == REST:
+            self._hosts.rest(host)
+        else:
+            sought = self._deciding.sought
+            self._hosts.prepare(host, sought.conditions, sought.arrivals)
+        self._pending.setdefault(host, deque()).append(what)
+
+    def _next(self) -> tuple[str, Loaded | Came | Left | None]:
+        """Return what a host has done, came or left, and what it was asked for. Raises AgentsGoneError."""
+        happened = self._hosts.next(self._follower)
+        what = ""
+        match happened:
+            case Loaded():
+                what = self._pending[happened.host].popleft()
+                if what == PREPARE:
+                    self._present[happened.host] = True
+            case Left():
+                del self._present[happened.host], self._pending[happened.host]
+                self._boots.pop(happened.host, None)
+                self._take_up()
+            case Came():
+                self._take_up()
+            case None:
+                pass
+        if not self._present:
+            raise self._gone()
+        return what, happened
+
+    def _take_up(self) -> None:
+        """Have the hosts that are new prepare themselves."""
+        for host in self._hosts.use():
+            self._present[host] = False
+            self._say(host, PREPARE)

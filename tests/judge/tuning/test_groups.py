@@ -1,0 +1,165 @@
+"""The race among settings over simulated hosts: nothing is compared across them, so a slower one deceives nobody."""
+
+import heapq
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import pytest
+from tests.judge.tuning.servers import APPS, CPUS, App, Servers, candidates, regret
+
+from velodrome.judge.tuning.groups import Groups
+from velodrome.judge.tuning.racing import qualifying, race
+from velodrome.model.measurement import Purpose
+from velodrome.model.tuning import Ask, Candidate, Fate, Goal, HostShare, Observation, TuneEnding, Wanted
+
+pytestmark = pytest.mark.simulation
+
+GRID = candidates()
+MOST = round(0.2 * 15 * len(GRID))
+CAPACITY = Wanted(Goal.CAPACITY, CPUS, most=MOST)
+
+
+@dataclass
+class Host(Servers):
+    """Servers on a host of another speed."""
+
+    speed: float = 1.0
+
+    def cost_us(self, candidate: Candidate) -> float:
+        return super().cost_us(candidate) / self.speed
+
+
+@dataclass
+class Hosts:
+    """Several, which measure the same settings at the same time."""
+
+    app: App
+    seed: int
+    speeds: dict[str, float]
+    lost_at: tuple[str, int] = ("", 0)
+    """A host, and after how many loads of all it is lost."""
+    groups: Groups = field(default_factory=lambda: Groups(GRID, CAPACITY))
+    stored: list[tuple[str, Candidate, Observation, bool]] = field(default_factory=list)
+    took_s: float = 0.0
+    """All of it."""
+
+    def __post_init__(self) -> None:
+        self.hosts = {
+            name: Host(self.app, 100 * self.seed + number, speed=speed)
+            for number, (name, speed) in enumerate(self.speeds.items())
+        }
+        first = next(iter(self.hosts.values()))
+        for other in self.hosts.values():  # the same settings everywhere
+            other._traits, other.own = first._traits, first.own
+
+    def run(self) -> "Hosts":
+        present = {*self.hosts}
+        waiting: list[tuple[float, str, Candidate, Ask]] = []
+        runs = {}
+
+        def begin(host: str, at_s: float) -> None:
+            runs[host] = qualifying(
+                self.groups.field(host),
+                lambda: self.groups.raced < MOST,
+                lambda: True,
+                lambda: self.groups.next_stack(host, present),
+            )
+            go_on(host, at_s, None)
+
+        def go_on(host: str, at_s: float, observed: Observation | None) -> None:
+            try:
+                one = next(runs[host]) if observed is None else runs[host].send(observed)
+            except StopIteration:
+                return
+            heapq.heappush(waiting, (at_s + takes_s(one[1]), host, *one))
+
+        for host in self.hosts:
+            begin(host, 0.0)
+        while waiting:
+            at_s, host, candidate, ask = heapq.heappop(waiting)
+            if host not in present:
+                continue
+            if host == self.lost_at[0] and len(self.stored) >= self.lost_at[1]:
+                present.remove(host)
+                for other in present:
+                    if all(one[1] != other for one in waiting):
+                        begin(other, at_s)
+                continue
+            self.took_s = at_s
+            observed = self.hosts[host](candidate, ask)
+            self.stored.append((host, candidate, observed, False))
+            self.groups.note(host, candidate, observed)
+            go_on(host, at_s, observed)
+        home = min(present)
+
+        def measure(candidate: Candidate, ask: Ask) -> Observation:
+            observed = self.hosts[home](candidate, ask)
+            self.stored.append((home, candidate, observed, True))
+            self.took_s += takes_s(ask)
+            return observed
+
+        race(measure, self.groups.begin_final(home))
+        return self
+
+    def share(self, host: str) -> HostShare:
+        return next(one for one in self.groups.shares() if one.host == host)
+
+
+def takes_s(ask: Ask) -> float:
+    """Return how long a load takes with what is around it."""
+    return ask.seconds + (4.0 if ask.fresh else 1.0)
+
+
+@pytest.mark.parametrize("speeds", [(1.0, 1.0), (1.0, 0.5), (0.5, 1.0, 1.0)], ids=str)
+def test_the_best_is_found_nearly_whatever_the_hosts_are_like(speeds: Sequence[float]) -> None:
+    regrets, settled = [], 0
+    for seed, app in enumerate(APPS):
+        hosts = Hosts(app, seed, dict(zip("abc", speeds, strict=False))).run()
+        found = hosts.groups.tuned(out_of_time=False)
+        assert found.best is not None
+        home = hosts.hosts[hosts.groups.home]
+        regrets.append(regret(home, GRID, found.best.candidate))
+        settled += found.ending is TuneEnding.SETTLED
+        assert {entry.candidate.label for entry in found.entries} >= {one.label for one in GRID}
+        assert [entry.fate for entry in found.entries].count(Fate.BEST) == 1
+        looked = [
+            one.contestant.stack
+            for _, one, observed, final in hosts.stored
+            if not final and observed.ask.purpose is Purpose.ALONE
+        ]
+        assert sorted(looked) == sorted({one.contestant.stack for one in GRID})
+        assert len({host for host, _, _, final in hosts.stored if final}) == 1
+    assert sum(one > 0.08 for one in regrets) <= 1, regrets
+    assert settled >= 0.6 * len(APPS)
+
+
+def test_what_is_stored_comes_to_the_same() -> None:
+    hosts = Hosts(APPS[1], 4, {"a": 1.0, "b": 0.7}).run()
+    again = Groups(GRID, CAPACITY)
+    for host, candidate, observed, final in hosts.stored:
+        again.take(host, candidate, observed, final=final)
+    assert again.tuned(out_of_time=False) == hosts.groups.tuned(out_of_time=False)
+
+
+def test_a_host_of_half_the_speed_is_told_apart_and_equal_ones_are_not() -> None:
+    slow = [Hosts(APPS[0], seed, {"a": 1.0, "b": 0.5}).run().share("b") for seed in range(5)]
+    assert all(one.beside_final is not None and one.differs for one in slow)
+    assert sum(one.beside_final.low <= 0.5 <= one.beside_final.high for one in slow if one.beside_final) >= 4
+    same = [Hosts(APPS[0], seed, {"a": 1.0, "b": 1.0}).run().share("b") for seed in range(5)]
+    assert sum(one.differs for one in same) <= 1
+    assert all(one.stacks and one.loads for one in same)
+
+
+@pytest.mark.parametrize("after", [3, 12, 30])
+def test_what_a_lost_host_had_not_settled_is_looked_at_anew_and_never_counts_beside_it(after: int) -> None:
+    hosts = Hosts(APPS[2], 1, {"a": 1.0, "b": 1.0}, lost_at=("b", after)).run()
+    found = hosts.groups.tuned(out_of_time=False)
+    assert hosts.groups.home == "a"
+    assert found.best is not None
+    assert regret(hosts.hosts["a"], GRID, found.best.candidate) < 0.15
+    owned = [stack for share in hosts.groups.shares() for stack in share.stacks]
+    assert sorted(owned) == sorted({one.contestant.stack for one in GRID})
+    again = Groups(GRID, CAPACITY)
+    for host, candidate, observed, final in hosts.stored:
+        again.take(host, candidate, observed, final=final)
+    assert again.tuned(out_of_time=False) == found

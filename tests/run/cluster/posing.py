@@ -1,0 +1,64 @@
+"""Agents of this machine that take themselves for the only ones of a host each."""
+
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+
+import psutil
+
+HOST = "127.0.0.1"
+AGENT = """
+import asyncio, socket, sys
+from velodrome.run.cluster import agent, talking
+name = sys.argv[2]
+socket.gethostname = lambda: f"host-of-{{name}}"
+{change}
+asyncio.run(agent.serve(sys.argv[1], agent.Policy(name), talking.security("tcp"), host="127.0.0.1",
+                        on_ready=lambda one: print("here", flush=True)))
+"""
+
+
+@contextmanager
+def agent(address: str, name: str, change: str = "") -> Iterator[subprocess.Popen[bytes]]:
+    """Run an agent that takes itself for the only one of its host."""
+    started = subprocess.Popen(
+        [sys.executable, "-c", AGENT.format(change=change), address, name],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    try:
+        assert started.stdout is not None
+        assert started.stdout.readline() == b"here\n"
+        yield started
+    finally:
+        started.kill()
+        started.wait()
+        for pipe in (started.stdin, started.stdout):
+            if pipe is not None:
+                pipe.close()
+
+
+def races_of(agent_pid: int) -> list[psutil.Process]:
+    return psutil.Process(agent_pid).children(recursive=True)
+
+
+def alive(processes: Sequence[psutil.Process]) -> list[psutil.Process]:
+    """Return those that run; whoever is to reap orphans here may be slow at it."""
+    found = []
+    for process in processes:
+        with suppress(psutil.Error):
+            if process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+    return found
+
+
+def eventually(true: Callable[[], bool], within_s: float = 60.0) -> bool:
+    until = time.monotonic() + within_s
+    while not true():
+        if time.monotonic() > until:
+            return False
+        threading.Event().wait(0.1)
+    return True

@@ -1,0 +1,223 @@
+"""A tuning over agents: stacks race on a host each, the final is on one, lost hosts give back, and it is resumed."""
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+from tests.run.cluster.posing import HOST, agent, alive, eventually, races_of
+
+from velodrome.guest import catalog
+from velodrome.model.errors import AgentsGoneError, StudyChangedError, UsageError
+from velodrome.model.load import Limits
+from velodrome.model.measurement import Measurement, Purpose
+from velodrome.model.results import Result, Results, Sought
+from velodrome.model.trial import Contestant, Session
+from velodrome.model.tuning import Ask, Candidate, Goal, Observation
+from velodrome.run.cluster import benching, coordinator
+from velodrome.run.racing import store
+from velodrome.run.racing.plan import plan_of
+from velodrome.usecases import apps, race
+from velodrome.usecases.apps import AppSpec, ServedSpec
+from velodrome.usecases.bench import trial_of
+from velodrome.usecases.quiet import Quiet
+from velodrome.usecases.recording import header
+from velodrome.usecases.tune import TuneSpec, judged, tune
+
+STACKS = ("socketserver-single", "asyncio-streams")
+
+
+@pytest.fixture(autouse=True)
+def own_lock(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the agents here not wait for what else measures: no figure is looked at."""
+    monkeypatch.setenv("VELODROME_LOCK", str(tmp_path_factory.mktemp("lock") / "measuring.lock"))
+
+
+def spec(
+    address: str, out: Path, budget_s: float, stacks: tuple[str, ...] = STACKS, *, resume: bool = False
+) -> TuneSpec:
+    """At a rate so low that hosts which are one machine do not spoil each other's loads."""
+    served = ServedSpec(recipe="hello")
+    return TuneSpec(served, stacks, Goal.CPU, 50.0, budget_s=budget_s, out=out, resume=resume, agents=address)
+
+
+class Seen(Quiet):
+    """Does something after a number of loads."""
+
+    def __init__(self, after: int = 0, do: Callable[[], None] = lambda: None) -> None:
+        self.loads, self._after, self._do = 0, after, do
+
+    def observed(self, candidate: Candidate, observed: Observation) -> None:
+        self.loads += 1
+        if self.loads == self._after:
+            self._do()
+
+
+@contextmanager
+def two(locks: Path, stack: ExitStack) -> Iterator[tuple[str, dict[str, "psutil.Process"]]]:
+    """Run two agents that take themselves for different hosts, which hold a machine each."""
+    address = stack.enter_context(coordinator.coordinating(HOST, 0, 0))
+    found = {}
+    for name in ("a", "b"):
+        change = f"import os; os.environ['VELODROME_LOCK'] = {str(locks / name)!r}"
+        found[f"host-of-{name}"] = psutil.Process(stack.enter_context(agent(address, name, change)).pid)
+    yield address, found
+
+
+def hosts_by_stack(run: Results, *, final: bool) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for one in run.trials:
+        assert one.machine is not None
+        assert one.step is not None
+        if one.step.final is final:
+            found.setdefault(one.trial.contestant.stack, set()).add(one.machine.name)
+    return found
+
+
+def test_a_host_makes_single_loads_on_a_server_that_stays_up_until_it_is_to_rest() -> None:
+    seen = Seen()
+    with (
+        coordinator.coordinating(HOST, 0, 0) as address,
+        agent(address, "a"),
+        apps.served(ServedSpec(recipe="hello")) as one,
+        race.reached(benching.hosts, address, None, user="", cwd="", allow_sdist=False) as hosts,
+    ):
+        trial = trial_of("tune", one.recipe, Contestant(STACKS[0]), Limits())
+        study = header(trial, Sought("tune"), "", (trial.contestant,)).study
+        hosts.begin(plan_of("one load", [Session((trial,))], one.lab), study, one.lab, seen)
+        assert hosts.use() == ("host-of-a",)
+        assert hosts.use() == ()
+
+        def done() -> tuple[Result, ...]:
+            while not isinstance(happened := hosts.next(seen), benching.Loaded):
+                assert happened is None
+            assert happened.why == ""
+            return happened.results
+
+        hosts.prepare("host-of-a", (), "constant")
+        assert done() == ()
+        kept: list[Result] = []
+        for rest in (False, False, True):
+            if rest:
+                hosts.rest("host-of-a")
+                assert done() == ()
+            ask = Ask(0.3, connections=1, purpose=Purpose.CLOSED)
+            hosts.load("host-of-a", trial, ask, 1.0, [result.trial.key for result in kept])
+            kept.append(done()[-1])
+    assert len({result.trial.key for result in kept}) == 3
+    assert [result.step and result.step.boot for result in kept] == [1, 1, 2]
+    assert {result.machine and result.machine.name for result in kept} == {"host-of-a"}
+    assert all(isinstance(result, Measurement) and result.load.ok for result in kept)
+
+
+@pytest.mark.exhaustive
+def test_one_host_makes_all_loads_and_a_tuning_of_agents_goes_on_with_agents_only(tmp_path: Path) -> None:
+    with coordinator.coordinating(HOST, 0, 0) as address, agent(address, "a"):
+        found = tune(spec(address, tmp_path / "run", 6.0, STACKS[:1]), Quiet())
+    run = store.read(tmp_path / "run")
+    assert hosts_by_stack(run, final=False) == {}
+    assert hosts_by_stack(run, final=True) == {STACKS[0]: {"host-of-a"}}
+    assert [(share.host, share.final) for share in found.tuned.hosts] == [("host-of-a", True)]
+    assert judged(run, catalog.stacks(), str(tmp_path / "run")) == found
+    with pytest.raises(StudyChangedError, match="--agents"):
+        tune(spec("", tmp_path / "run", 6.0, STACKS[:1], resume=True), Quiet())
+
+
+@pytest.mark.exhaustive
+def test_stacks_race_on_a_host_each_and_the_final_is_on_one(tmp_path: Path) -> None:
+    with ExitStack() as stack, two(tmp_path, stack) as (address, _):
+        found = tune(spec(address, tmp_path / "run", 60.0), Quiet())
+    run = store.read(tmp_path / "run")
+    groups, final = hosts_by_stack(run, final=False), hosts_by_stack(run, final=True)
+    assert sorted(groups) == sorted(STACKS)
+    assert all(len(hosts) == 1 for hosts in groups.values())
+    assert set().union(*groups.values()) == {"host-of-a", "host-of-b"}
+    assert len(set().union(*final.values())) == 1
+    assert {share.host: len(share.stacks) for share in found.tuned.hosts} == {"host-of-a": 1, "host-of-b": 1}
+    assert [share.host for share in found.tuned.hosts if share.final] == [*set().union(*final.values())]
+    assert len({one.trial.key for one in run.trials}) == len(run.trials)
+    assert len(found.proofs) >= 1
+    assert found.proof is not None
+    assert judged(run, catalog.stacks(), str(tmp_path / "run")) == found
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("after", [2, 9])
+def test_what_a_killed_host_had_is_measured_anew_by_another(tmp_path: Path, after: int) -> None:
+    left: list[psutil.Process] = []
+    with ExitStack() as stack, two(tmp_path, stack) as (address, agents):
+        victim = agents["host-of-a"]
+
+        def kill() -> None:
+            left.extend(races_of(victim.pid))
+            os.kill(victim.pid, signal.SIGKILL)
+
+        found = tune(spec(address, tmp_path / "run", 60.0), Seen(after, kill))
+    assert found.tuned.best is not None
+    assert [share.host for share in found.tuned.hosts if share.final] == ["host-of-b"]
+    assert found.proof is not None
+    assert found.proof.machine is not None
+    assert found.proof.machine.name == "host-of-b"
+    assert judged(store.read(tmp_path / "run"), catalog.stacks(), str(tmp_path / "run")) == found
+    assert eventually(lambda: not alive(left))
+
+
+@pytest.mark.exhaustive
+def test_with_nobody_left_what_is_known_is_kept_and_resume_goes_on(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    with ExitStack() as stack, two(tmp_path, stack) as (address, agents):
+
+        def kill() -> None:
+            for one in agents.values():
+                os.kill(one.pid, signal.SIGKILL)
+
+        with pytest.raises(AgentsGoneError, match="--resume"):
+            tune(spec(address, out, 40.0), Seen(5, kill))
+    kept = store.read(out).trials
+    assert kept
+    with ExitStack() as stack, two(tmp_path, stack) as (address, _):
+        found = tune(spec(address, out, 40.0, resume=True), Quiet())
+    assert found.tuned.best is not None
+    run = store.read(out)
+    assert run.trials[: len(kept)] == kept
+    alone = [
+        one.trial.contestant.stack for one in run.trials if one.step and one.step.purpose is Purpose.ALONE
+    ]
+    assert len(alone) <= 2 * len(STACKS), "what a host had looked at, it does not look at again"
+
+
+@pytest.mark.exhaustive
+def test_an_app_is_tuned_over_hosts_and_its_lines_are_started_there(tmp_path: Path) -> None:
+    (tmp_path / "shop.py").write_text(
+        "def app(environ, start):\n"
+        "    known = environ.get('HTTP_X_API_KEY') == 'hunter22-hunter22'\n"
+        "    start('200 OK' if known else '401 Unauthorized', [('Content-Length', '1')])\n"
+        "    return [b'x']\n"
+    )
+    app = AppSpec("shop:app", cwd=str(tmp_path), headers=(("X-Api-Key", "hunter22-hunter22"),))
+    with ExitStack() as stack, two(tmp_path, stack) as (address, _):
+        found = tune(
+            TuneSpec(
+                ServedSpec(app),
+                ("waitress", "gunicorn-sync"),
+                budget_s=60.0,
+                out=tmp_path / "run",
+                agents=address,
+            ),
+            Quiet(),
+        )
+    assert found.claim is not None
+    assert found.pasted is not None
+    stored = b"".join(path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file())
+    assert b"hunter22" not in stored
+    run = store.read(tmp_path / "run")
+    assert all(one.trial.app == run.header.study.questions[0].app for one in run.trials)
+
+
+def test_commands_around_an_app_are_refused(tmp_path: Path) -> None:
+    app = AppSpec("shop:app", cwd=str(tmp_path), setup="true")
+    with pytest.raises(UsageError, match="--setup"):
+        tune(TuneSpec(ServedSpec(app), agents="2", out=tmp_path / "run"), Quiet())
