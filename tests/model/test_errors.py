@@ -210,6 +210,12 @@ CLUSTER: Sequence[VelodromeError] = (
     cluster.NoAgentsError("tls://10.0.0.1:8786"),
     cluster.TooFewCpusError(200_000.0, 3, 8.4, 2),
     cluster.AgentsRefuseRaceError("eu-1", "there is no folder /srv/shop. Copy the app there"),
+    cluster.PlacingError("--server-on", "eu-9", "no agent is called so; there are: eu-1 (10.0.0.2)"),
+    cluster.PlacingError("--server-on", "", "eu-1 and eu-2 have the role server; name one of them with it"),
+    cluster.SendingError(
+        "/srv/shop", "data.bin is a link to /data, outside of it", "Have git ignore the link"
+    ),
+    cluster.LoadElsewhereError("agent eu-1 does not take the load: it carries another load."),
     cluster.AgentsGoneError("runs/x/results.jsonl", 12, 24, "eu-1: silent for 5 s"),
     cluster.NoAgentsError("tls://10.0.0.1:8786", "load", {"eu-1": "server,third-party"}),
     cluster.AgentStartError("PermissionError: [Errno 13] Permission denied: '/root/velodrome'"),

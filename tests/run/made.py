@@ -1,5 +1,8 @@
 """Nouns for the tests of run/, small and complete."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from velodrome.guest.recipe import Body, Cpu, Query, ReadBody, Recipe, Sleep
 from velodrome.model.load import Closed, Limits, Load, Open
 from velodrome.model.measurement import (
@@ -74,6 +77,60 @@ SERVER_FACTS = ServerFacts(
     samples=(ServerSample(0.1, 0.05, 1 << 20, 1, 1, 5, None),),
     boot_s=0.12,
 )
+
+
+LOAD_ROW: Mapping[str, float | None] = {
+    "mean": 2.0,
+    "p50": 1.0,
+    "p75": 1.5,
+    "p90": 2.0,
+    "p95": 3.0,
+    "p99": 4.0,
+    "p99.9": None,
+    "max": 5.0,
+}
+LOAD_DOCUMENT: Mapping[str, Any] = {
+    "schema": "velodrome/load/1",
+    "requests": 10,
+    "ok": 9,
+    "duration_s": 0.2,
+    "throughput_rps": 45.0,
+    "outcomes": {"ok": 9, "reset": 1},
+    "latency_ms": {"due": LOAD_ROW, "sent": LOAD_ROW},
+    "first_message_ms": None,
+    "deliveries": None,
+    "lag_ms": LOAD_ROW,
+    "streams": {"asked": 1, "without_room": 0},
+    "connections": {"asked": 4, "opened": 4, "reopened": 1, "answered": 4},
+    "mean_in_flight": 3.9,
+    "answered_before_read": 0,
+    "generator": {
+        "cpu_s": 0.03,
+        "cpu_user_s": 0.01,
+        "cpu_sys_s": 0.02,
+        "transport": "epoll",
+        "saturated": False,
+        "threads": 1,
+        "debug": False,
+    },
+    "flags": ["too-short"],
+    "series": [
+        {
+            "at_s": 0.0,
+            "requests": 10,
+            "ok": 9,
+            "errors": 1,
+            "in_flight": 4,
+            "p50_ms": 1.0,
+            "p99_ms": 4.0,
+            "max_ms": 5.0,
+        }
+    ],
+    "hdr": {"due": "a", "sent": "b"},
+    "load": {"model": "closed", "rate": None, "arrivals": "constant", "connections": 4, "at_once": None},
+    "examples": [{"outcome": "reset", "text": "connection reset"}],
+}
+"""What the engine reports of a load."""
 
 
 def trial(

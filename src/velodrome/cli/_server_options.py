@@ -86,7 +86,25 @@ Agents = Annotated[
 Keys = Annotated[
     str, of_results(metavar="FOLDER", help="The cluster's certificates, of velodrome cluster keys.")
 ]
+ServerOn = Annotated[
+    str,
+    of_results(
+        metavar="HOST",
+        help="Of the agents, the host that serves; others load it (the one with the role server).",
+    ),
+]
+LoadFrom = Annotated[
+    str, of_results(metavar="HOST,…", help="Hosts that load it (other agents with the role load).")
+]
+ThirdPartyOn = Annotated[
+    str, of_results(metavar="HOST", help="Host of simulated third parties (that with the role third-party).")
+]
 AsJson = Annotated[bool, of_results("--json", help="Print one JSON document.")]
+
+
+def names(text: str) -> tuple[str, ...]:
+    """Return the hosts of `a,b`."""
+    return tuple(dict.fromkeys(one.strip() for one in text.split(",") if one.strip()))
 
 
 def show_plan(plan: RunPlan, *, as_json: bool = False) -> None:

@@ -77,6 +77,19 @@ def command(
     dry_run: server.DryRun = False,
     agents: server.Agents = "",
     keys: server.Keys = "",
+    server_on: server.ServerOn = "",
+    load_from: server.LoadFrom = "",
+    third_party_on: server.ThirdPartyOn = "",
+    send: Annotated[
+        bool,
+        server.of_results(
+            "--send", help="Send the app's folder to agents: what git does not ignore, at most 64 MB."
+        ),
+    ] = False,
+    revision: Annotated[
+        str,
+        server.of_results(metavar="REVISION", help="Send this git revision instead of the folder as it is."),
+    ] = "",
 ) -> None:
     """Serve APP on every stack that can, with its own interpreter and packages, and rank the stacks."""
     with heavy:
@@ -84,6 +97,7 @@ def command(
         from velodrome.usecases import compare  # noqa: PLC0415
         from velodrome.usecases.apps import named  # noqa: PLC0415
         from velodrome.usecases.quiet import Quiet  # noqa: PLC0415
+        from velodrome.usecases.race import OnHosts  # noqa: PLC0415
 
     mix = apps.mix(context.params)
     asked = [apps.app_spec(one, context.params, mix.requests) for one in app]
@@ -100,7 +114,18 @@ def command(
         arrivals=arrivals,
         budget_s=server.seconds("--budget", budget) if budget else None,
     )
-    spec = compare.CompareSpec(tuple(asked), terms, extra, resume, wait, agents, Path(keys) if keys else None)
+    spec = compare.CompareSpec(
+        tuple(asked),
+        terms,
+        extra,
+        resume,
+        wait,
+        agents,
+        Path(keys) if keys else None,
+        OnHosts(server_on, server.names(load_from), third_party_on),
+        send,
+        revision,
+    )
     if dry_run:
         server.show_plan(compare.dry_run(spec, out, Quiet()))
         return

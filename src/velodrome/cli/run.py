@@ -80,6 +80,9 @@ def command(
     dry_run: server.DryRun = False,
     agents: server.Agents = "",
     keys: server.Keys = "",
+    server_on: server.ServerOn = "",
+    load_from: server.LoadFrom = "",
+    third_party_on: server.ThirdPartyOn = "",
 ) -> None:
     """Race every contestant of STUDY on every question and say which to deploy, with the evidence."""
     with heavy:
@@ -90,7 +93,7 @@ def command(
         from velodrome.run.services.service import databases_of  # noqa: PLC0415
         from velodrome.usecases import race  # noqa: PLC0415
         from velodrome.usecases.apps import served_as  # noqa: PLC0415
-        from velodrome.usecases.race import RaceSpec  # noqa: PLC0415
+        from velodrome.usecases.race import OnHosts, RaceSpec  # noqa: PLC0415
 
     spec = RaceSpec(
         study,
@@ -110,6 +113,7 @@ def command(
         agents,
         Path(keys) if keys else None,
         user,
+        OnHosts(server_on, server.names(load_from), third_party_on),
     )
     decides = apps.trust(trust)
     with served_as(user, "", tell):

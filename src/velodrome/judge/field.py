@@ -31,6 +31,7 @@ OURS = frozenset(
         FlagKind.UPSTREAM_LATE,
         FlagKind.COMPANION_SATURATED,
         FlagKind.CAPPED_BY_CONNECTIONS,
+        FlagKind.AGENT_LOST,
     }
 )
 """Flags that tell of the lab. The others tell of the server: a claim that it gives out rests on just these."""

@@ -105,6 +105,7 @@ def judge(runs: Sequence[Results], stacks: Mapping[str, Stack], finished: str = 
             *_notes(results),
             *torn,
             *_hosts(study, results, stacks, noise),
+            *_apart(results),
             *_theirs(results, stacks),
             *_unknown(study, results),
         ),
@@ -234,6 +235,35 @@ def _hosts(study: Study, results: Sequence[Result], stacks: Mapping[str, Stack],
             for host, other, ratio in host_levels([sample for sample in samples if sample is not None])
         ]
     return found
+
+
+def _apart(results: Sequence[Result]) -> list[str]:
+    """Return who served, and from where its load came, where these were hosts of their own."""
+    measured = [one for one in results if isinstance(one, Measurement) and one.load.loaders]
+    if not measured:
+        return []
+    servers = sorted({one.machine.name for one in measured if one.machine is not None})
+    loads = _away((loader.name, loader.round_trip_ms) for one in measured for loader in one.load.loaders)
+    thirds = _away(
+        (one.upstream.agent, one.upstream.round_trip_ms)
+        for one in measured
+        if one.upstream is not None and one.upstream.agent
+    )
+    beside = f" Third parties ran on {thirds}." if thirds else ""
+    return [
+        f"The server ran on {listed(servers)}; its load came from {loads}.{beside} The way between these hosts is in "
+        "every latency."
+    ]
+
+
+def _away(found: Iterable[tuple[str, float | None]]) -> str:
+    """Return agents in words, each with the least round trip to the server's host."""
+    trips: dict[str, list[float]] = {}
+    for name, trip_ms in found:
+        trips.setdefault(name, []).extend([] if trip_ms is None else [trip_ms])
+    return listed(
+        [f"{name} ({min(own):.2f} ms there and back)" if own else name for name, own in sorted(trips.items())]
+    )
 
 
 HERE = "the machine that the race began on"

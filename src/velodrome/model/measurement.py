@@ -49,11 +49,12 @@ class FlagKind(StrEnum):
     HUNG_ON_STOP = "hung-on-stop"
     BRIEF = "brief"
     ANSWERS_UNCHECKED = "answers-unchecked"
+    AGENT_LOST = "agent-lost"
 
     @property
     def of_the_moment(self) -> bool:
-        """Whether it is about the machine at that moment and nothing that was measured: once more may be well."""
-        return self in {FlagKind.CPU_STEAL, FlagKind.OTHER_LOAD, FlagKind.SWAPPED}
+        """Whether it is about the machines at that moment and nothing that was measured: once more may be well."""
+        return self in {FlagKind.CPU_STEAL, FlagKind.OTHER_LOAD, FlagKind.SWAPPED, FlagKind.AGENT_LOST}
 
 
 class Severity(StrEnum):
@@ -158,6 +159,8 @@ class Placement:
     enforced_by: str
     """`cgroup v1`, `cgroup v2`, `affinity and rlimits`, or `nothing`."""
     notes: tuple[str, ...] = ()
+    apart: bool = False
+    """Whether agents on other hosts load the server; `load_cpus` are then those that they use on its machine."""
 
     @property
     def own_cpus(self) -> int:
@@ -323,6 +326,25 @@ class Fairness:
 
 
 @dataclass(frozen=True)
+class Loader:
+    """An agent that carried a part of a load, from another host than the server's."""
+
+    name: str
+    host: str
+    round_trip_ms: float | None
+    """Between it and the server's host: the least of ten, before the race. None: not known."""
+    requests: int
+    ok: int
+    cpu_share: float | None
+    """CPU time of its engine over that which its threads could have had; None: it was lost."""
+    lag_p99_ms: float | None
+    steal_share: float | None
+    """Of the time of its CPUs, what their hypervisor gave to others."""
+    lost: str = ""
+    """Why it was lost; empty: it was not."""
+
+
+@dataclass(frozen=True)
 class LoadFacts:
     """What the generator reports (velodrome's own: schema `velodrome/load/1`, see `docs/results.md`).
 
@@ -370,7 +392,12 @@ class LoadFacts:
 
     @property
     def generator_cpu_share(self) -> float:
-        """CPU time of the generator over that which its threads could have had: what `generator_fault` takes."""
+        """CPU time of the generator over that which its threads could have had: what `generator_fault` takes.
+
+        Of several agents that of the busiest: one that is at its end spoils the whole.
+        """
+        if shares := [one.cpu_share for one in self.loaders if one.cpu_share is not None]:
+            return max(shares)
         ran_s = self.duration_s if self.generator_ran_s is None else self.generator_ran_s
         return self.generator_cpu_s / max(ran_s * self.generator_threads, 1e-9)
 
@@ -424,6 +451,8 @@ class LoadFacts:
     """What another generator looks at to call an answer right: `the HTTP status`. Empty: status and body."""
     blind: bool = False
     """Whether the generator does not distinguish a failure from a right answer: `ok` then counts both."""
+    loaders: tuple[Loader, ...] = ()
+    """The agents that carried it from other hosts; empty: it came from where the server is."""
 
 
 # --- The link.
@@ -483,6 +512,12 @@ class UpstreamFacts:
     cpu_s: float
     late_p50_ms: float | None
     late_p99_ms: float | None
+    agent: str = ""
+    """That ran it on another host; empty: it was where the server is."""
+    host: str = ""
+    """Of that agent."""
+    round_trip_ms: float | None = None
+    """Between the server's host and that one: the least of ten, before the race."""
 
 
 @dataclass(frozen=True)
@@ -584,7 +619,7 @@ def shared_share(
     if span_s <= 0:
         return 0.0
     by_load_s = load.generator_cpu_s + (link.cpu_s or 0.0 if link else 0.0)
-    beside_s = companions_cpu_s + (upstream.cpu_s if upstream else 0.0)
+    beside_s = companions_cpu_s + (upstream.cpu_s if upstream and not upstream.agent else 0.0)
     used: dict[int, float] = {}
     for cpus, cpu_s in ((placed.load_cpus, by_load_s), (placed.upstream_cpus, beside_s)):
         for cpu in cpus:

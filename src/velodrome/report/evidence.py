@@ -7,7 +7,7 @@ second by second, with the seconds that had no answer.
 
 import shlex
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -196,8 +196,17 @@ def facts(
     if measured is not None:
         placed = measured.placement
         found["server on CPUs"] = ", ".join(map(str, placed.server_cpus)) or "any"
-        found["load on CPUs"] = ", ".join(map(str, placed.load_cpus)) or "any"
-        found["third party on CPUs"] = ", ".join(map(str, placed.upstream_cpus)) or "any"
+        if placed.apart:
+            found["load from"] = visible(
+                _away((one.name, one.round_trip_ms) for one in measured.load.loaders)
+            )
+        else:
+            found["load on CPUs"] = ", ".join(map(str, placed.load_cpus)) or "any"
+        third = next((r.upstream for r in results if isinstance(r, Measurement) and r.upstream), None)
+        if third is not None and third.agent:
+            found["third party on"] = visible(_away([(third.agent, third.round_trip_ms)]))
+        elif not placed.apart:
+            found["third party on CPUs"] = ", ".join(map(str, placed.upstream_cpus)) or "any"
         beside = [
             f"{companion.name} {companion.version}"
             for r in results
@@ -210,6 +219,14 @@ def facts(
     found.setdefault("velodrome", str(header.get("velodrome", "")))
     found["seed"] = str(verdict.seed)
     return [(name, value) for name, value in found.items() if value]
+
+
+def _away(agents: Iterable[tuple[str, float | None]]) -> str:
+    """Return agents, each with the round trip to the server's host: `eu-1 (0.31 ms)`."""
+    return ", ".join(
+        name if trip_ms is None else f"{name} ({quantity.milliseconds(trip_ms)} ms)"
+        for name, trip_ms in agents
+    )
 
 
 def _generator(result: Measurement | Failed) -> str:

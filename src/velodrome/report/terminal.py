@@ -603,6 +603,8 @@ def cut(line: str, width: int) -> Text:
 
 def placement_sentence(placement: Placement) -> str:
     """Return who runs where: `2 CPUs: server on 0, load on 1`."""
+    if placement.apart:
+        return f"server on {_cpus(set(placement.server_cpus))} of its host, load from other hosts"
     server, load = set(placement.server_cpus), set(placement.load_cpus) | set(placement.upstream_cpus)
     where = f"server on {_cpus(server)}, load on {_cpus(load)}" if server and load else "placed by the system"
     return f"{plural(len(server | load), 'CPU')}: {where}{' (shared)' if placement.shared else ''}"

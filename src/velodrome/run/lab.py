@@ -17,6 +17,7 @@ from velodrome.run.injecting import Injected
 from velodrome.run.machine import facts
 from velodrome.run.machine.limits import Hierarchy
 from velodrome.run.servers import STOP_SECONDS
+from velodrome.run.third_party import ThirdPartyOf, start_as
 
 START_SECONDS = 10.0
 """To the first right answer, on top of what the recipe takes."""
@@ -56,12 +57,25 @@ class ProfileOf(Protocol):
 
 
 @dataclass(frozen=True)
+class Apart:
+    """A host that is the server's alone: agents on other hosts load it, and answer as its third parties."""
+
+    address: str
+    """Of the server's host, as the others reach it: servers listen on it, and on nothing else."""
+    load_cpus: tuple[int, ...] = ()
+    """CPUs of the server's machine that loading agents use all the same; empty: they are on other machines."""
+
+
+@dataclass(frozen=True)
 class Lab:
     """What all heats of a race share: plain data, and the parts that tests replace."""
 
     stacks: Mapping[str, Stack]
     guest_tree: Path
     driver: DriverOf = choose_driver
+    third_party: ThirdPartyOf = start_as
+    apart: Apart | None = None
+    """None: load and third parties are on this machine, too."""
     cpus: tuple[int, ...] = field(default_factory=facts.usable_cpus)
     where: Mapping[str, Hierarchy] = field(default_factory=dict)
     """Where control groups can be made; empty: affinity and rlimits."""

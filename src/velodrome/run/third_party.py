@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 from velodrome import _native
 from velodrome.model.app import Stall, ThirdParty
@@ -72,8 +72,42 @@ def _times(text: str, times: float) -> str:
     return _SPAN.sub(lambda span: f"{float(span[1]) * times:.9g}{span[2]}{span[3]}", text)
 
 
+class Answering(Protocol):
+    """A running third party, wherever it is; leaving the `with` block stops it."""
+
+    @property
+    def pid(self) -> int | None:
+        """Process id, for whoever accounts for its CPU; None: it is on another machine."""
+
+    @property
+    def url(self) -> str:
+        """Base URL, without a final slash."""
+
+    def begin(self) -> None:
+        """The measured span begins. Raises UpstreamError."""
+
+    def end(self) -> UpstreamFacts:
+        """The measured span is over: return what happened since `begin`. Raises UpstreamError."""
+
+    def so_far(self) -> int:
+        """Return how many requests it got since it was started. Raises UpstreamError."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
+class ThirdPartyOf(Protocol):
+    """Starts a third party that answers as it says."""
+
+    def __call__(self, third: ThirdParty, *, cpus: Sequence[int] = (), seed: int = 1) -> Answering:
+        """Raise UpstreamError where there can be none."""
+
+
 class Upstream:
-    """A running third party; leaving the `with` block stops it."""
+    """A running third party of this machine; leaving the `with` block stops it."""
 
     def __init__(self, child: python.Child, host: str) -> None:
         self._child, self._host = child, host
@@ -91,24 +125,18 @@ class Upstream:
 
     def begin(self) -> None:
         """The measured span begins. Raises UpstreamError when the process is gone."""
-        self._ask()
+        self.asked()
 
     def end(self) -> UpstreamFacts:
         """The measured span is over: return what happened since `begin`. Raises UpstreamError."""
-        since = self._ask()["since"]
-        return UpstreamFacts(
-            requests=since["requests"],
-            cpu_s=since["cpu_s"],
-            late_p50_ms=since["late_ms"]["p50"],
-            late_p99_ms=since["late_ms"]["p99"],
-        )
+        return facts_of(self.asked())
 
     def so_far(self) -> int:
         """Return how many requests it got since it was started. Raises UpstreamError."""
-        return int(self._ask()["requests"])
+        return int(self.asked()["requests"])
 
-    def _ask(self) -> Mapping[str, Any]:
-        """Return the facts so far; under `since` those since the last call."""
+    def asked(self) -> Mapping[str, Any]:
+        """Return the facts so far; under `since` those since the last time they were asked for."""
         try:
             self._child.input.write(b"facts\n")
         except (BrokenPipeError, ValueError) as error:
@@ -141,13 +169,24 @@ class Upstream:
         self._child.__exit__(None, None, None)
 
 
-def begin(several: Sequence[Upstream]) -> None:
+def facts_of(said: Mapping[str, Any]) -> UpstreamFacts:
+    """Return what happened since it was asked last, of what its process says."""
+    since = said["since"]
+    return UpstreamFacts(
+        requests=since["requests"],
+        cpu_s=since["cpu_s"],
+        late_p50_ms=since["late_ms"]["p50"],
+        late_p99_ms=since["late_ms"]["p99"],
+    )
+
+
+def begin(several: Sequence[Answering]) -> None:
     """The measured span begins, for all of them. Raises UpstreamError."""
     for upstream in several:
         upstream.begin()
 
 
-def end(several: Sequence[Upstream]) -> UpstreamFacts | None:
+def end(several: Sequence[Answering]) -> UpstreamFacts | None:
     """The measured span is over: return what happened in all of them together; None where there is none.
 
     How late they were is reported of the latest of them: percentiles cannot be added. Raises UpstreamError.
@@ -164,6 +203,9 @@ def end(several: Sequence[Upstream]) -> UpstreamFacts | None:
         late_p99_ms=max(
             (facts.late_p99_ms for facts in every if facts.late_p99_ms is not None), default=None
         ),
+        agent=every[0].agent,
+        host=every[0].host,
+        round_trip_ms=every[0].round_trip_ms,
     )
 
 

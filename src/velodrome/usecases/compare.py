@@ -3,9 +3,10 @@
 raced = compare(CompareSpec((AppSpec("shop.wsgi:application"),), Terms(rate=300)), out, follower)
 """
 
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 
@@ -18,6 +19,7 @@ from velodrome.model.errors import (
     AppNotServedError,
     ResultsError,
     ResultsExistError,
+    SendingError,
     UsageError,
 )
 from velodrome.model.load import Closed, Load, Open
@@ -28,6 +30,8 @@ from velodrome.model.trial import Contestant
 from velodrome.plan import matrix
 from velodrome.plan.common_rate import RULE, leader, look_at, two_digits
 from velodrome.plan.matrix import Matrix, as_profile
+from velodrome.run.apps import revisions
+from velodrome.run.apps.revisions import Revision
 from velodrome.run.environments import interpreter
 from velodrome.run.lab import Lab
 from velodrome.run.profiling.taking import take
@@ -46,7 +50,7 @@ from velodrome.usecases.apps import (
     unread_settings,
 )
 from velodrome.usecases.quiet import Quiet
-from velodrome.usecases.race import Raced
+from velodrome.usecases.race import OnHosts, Raced
 from velodrome.usecases.terms import BLOCKS, Terms, read
 
 
@@ -66,6 +70,12 @@ class CompareSpec:
     """Address of a coordinator, or a number of agents of this machine, that run its blocks; empty: nobody else."""
     keys: Path | None = None
     """Folder of the certificates for that; None: the usual one."""
+    on: OnHosts = field(default_factory=OnHosts)
+    """Which of the agents serve and which load."""
+    send: bool = False
+    """Whether the apps' folder is sent to who serves it; else it is there."""
+    revision: str = ""
+    """Of git, which is sent in the place of the folder as it is."""
 
 
 LOOK = "look"
@@ -87,15 +97,38 @@ def compare(spec: CompareSpec, out: Path | None, follower: Quiet) -> Raced:
             "--setup and --teardown run on this machine, and with --agents the servers do not; run them on each host "
             "beforehand, and leave them out"
         )
-    with commands_around(first, follower.said):
-        field = _field(spec, follower)
+    if (spec.send or spec.revision) and not spec.agents:
+        raise UsageError(
+            f"--{'revision' if spec.revision else 'send'} is for agents, which have no such folder; add --agents, or "
+            "leave it out"
+        )
+    with (
+        commands_around(first, follower.said),
+        _source(spec) as source,
+        race.hosts_of(
+            spec.agents,
+            spec.keys,
+            on=spec.on,
+            user=first.user,
+            cwd=folder(first.cwd),
+            allow_sdist=first.allow_sdist,
+            send=source.folder if source else folder(first.cwd) if spec.send else "",
+        ) as elsewhere,
+    ):
+        field = _field(spec, follower, elsewhere, source)
         where = _folder(field, out)
-        with race.hosts_of(
-            spec.agents, spec.keys, user=first.user, cwd=folder(first.cwd), allow_sdist=first.allow_sdist
-        ) as elsewhere:
-            field = replace(field, elsewhere=elsewhere)
-            looks = _looks(field, where, follower)
-            return race.run(_race(field, looks), where, follower)
+        looks = _looks(field, where, follower)
+        return race.run(_race(field, looks), where, follower)
+
+
+@contextmanager
+def _source(spec: CompareSpec) -> Iterator[Revision | None]:
+    """Yield the revision that is sent, checked out. Raises GitError, RevisionError."""
+    if not spec.revision:
+        yield None
+        return
+    with revisions.checked_out(folder(spec.apps[0].cwd), (spec.revision,)) as (found,):
+        yield found
 
 
 def dry_run(spec: CompareSpec, out: Path | None, follower: Quiet) -> RunPlan:
@@ -103,11 +136,15 @@ def dry_run(spec: CompareSpec, out: Path | None, follower: Quiet) -> RunPlan:
 
     Raises what `compare` does before it starts anything.
     """
-    with as_user_of(spec.apps[0], follower.said):
-        field = _field(spec, follower)
+    with (
+        as_user_of(spec.apps[0], follower.said),
+        _source(spec) as source,
+        race.seen_from_here(spec.agents, spec.keys, spec.on) as (elsewhere, who),
+    ):
+        field = _field(spec, follower, elsewhere, source)
         where = _folder(field, out)
         begun = _begun(where) if spec.resume else None
-        plan = race.plan(_race(field, _looks_of(begun)), where)
+        plan = replace(race.plan(_race(field, _looks_of(begun)), where), hosts=who)
         if begun is not None:
             return plan
         looking = race.plan(_look(field, resume=False), where / LOOK)
@@ -131,15 +168,36 @@ class _Field:
     """Hosts that run it; None: this machine does."""
 
 
-def _field(spec: CompareSpec, follower: Quiet) -> _Field:
-    found = tuple(look(one) for one in spec.apps)
+def _field(
+    spec: CompareSpec, follower: Quiet, elsewhere: Elsewhere | None = None, source: Revision | None = None
+) -> _Field:
+    found = tuple(look(one) if source is None else _at(one, source) for one in spec.apps)
+    if (spec.send or spec.revision) and (outside := [one for one in found if not _within(one)]):
+        where = folder(spec.apps[0].cwd)
+        raise SendingError(
+            where, f"{outside[0].path} is imported from {outside[0].source}", "Name that with --cwd"
+        )
     lab = replace(lab_for(spec.apps[0], spec.extra), profile=take)
+    if elsewhere is not None:
+        lab = elsewhere.lab(lab)  # how many workers there are depends on the CPUs of the server's host
     comparison = laid_out(found, spec.terms, lab)
     for one in found:
         follower.said(f"{one.path} is {one.what}, called through {' or '.join(one.interfaces)}")
     for sentence in unread(comparison, lab):
         follower.said(sentence)
-    return _Field(spec, found, lab, interpreter.find_interpreter(found[0].python).version)
+    return _Field(spec, found, lab, interpreter.find_interpreter(found[0].python).version, elsewhere)
+
+
+def _at(asked: AppSpec, source: Revision) -> App:
+    """Return what an app is at a revision, as if that were checked out in its own folder."""
+    found = look(replace(asked, cwd=source.folder, revision=source.name), source)
+    return replace(found, cwd=folder(asked.cwd))
+
+
+def _within(app: App) -> bool:
+    """Return whether all that an app is imported from lies in its folder."""
+    place = os.path.realpath(app.cwd)
+    return Path(os.path.realpath(os.path.join(place, app.source))).is_relative_to(place)
 
 
 def _folder(field: _Field, out: Path | None) -> Path:

@@ -7,12 +7,14 @@
 `compare` and `diff` race studies that they lay out themselves: they make a `Race` and have it `run`.
 """
 
+import base64
 import platform
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -21,7 +23,7 @@ from velodrome.guest.stack import Stack
 from velodrome.judge import settling
 from velodrome.judge.learning import learned
 from velodrome.model import secrets
-from velodrome.model.errors import AgentsGoneError, BadOptionError, ResultsError
+from velodrome.model.errors import AgentsGoneError, BadOptionError, ResultsError, UsageError
 from velodrome.model.load import Link
 from velodrome.model.measurement import Placement
 from velodrome.model.results import Result, Results
@@ -54,6 +56,25 @@ if TYPE_CHECKING:
 HostsOf = TypeVar("HostsOf")
 
 RUNS = Path("runs")
+
+
+@dataclass(frozen=True)
+class OnHosts:
+    """Which agents serve, load and have third parties, by name or address; empty: by their roles."""
+
+    server: str = ""
+    """While others load it; with no agent of that role either, each of them serves and loads, block by block."""
+    load: tuple[str, ...] = ()
+    third_party: str = ""
+
+    def refuse_without(self, agents: str) -> None:
+        """Raise UsageError for hosts that are named where there are no agents."""
+        named = {"--server-on": self.server, "--load-from": self.load, "--third-party-on": self.third_party}
+        if not agents and (given := [name for name, value in named.items() if value]):
+            raise UsageError(
+                f"{given[0]} names a host of agents, and there are none; add --agents tls://host:8786 "
+                "(docs/cluster.md)"
+            )
 
 
 @dataclass(frozen=True)
@@ -90,6 +111,8 @@ class RaceSpec:
     """Folder of the certificates for that; None: the usual one."""
     user: str = ""
     """Whom servers run as on the agents' hosts, where these are root."""
+    on: OnHosts = field(default_factory=OnHosts)
+    """Which of the agents serve and which load."""
 
     def __post_init__(self) -> None:
         refuse_count("blocks", self.blocks)
@@ -194,21 +217,42 @@ def planned(spec: RaceSpec, trust: Trust) -> Race:
 def race(spec: RaceSpec, trust: Trust, out: Path | None, follower: Quiet) -> Raced:
     """Race a study into `out`, or a folder of `runs/`. Raises what `planned`, `hosts_of` and `run` do."""
     found, where = _placed(spec, trust, out)
-    with hosts_of(spec.agents, spec.keys, user=spec.user) as elsewhere:
-        return run(replace(found, elsewhere=elsewhere), where, follower)
+    with hosts_of(spec.agents, spec.keys, on=spec.on, user=spec.user) as elsewhere:
+        return run(placed_on(found, elsewhere), where, follower)
+
+
+def placed_on(race: Race, elsewhere: Elsewhere | None) -> Race:
+    """Return a race with the hosts that run it, planned by the CPUs that servers get there."""
+    return race if elsewhere is None else replace(race, elsewhere=elsewhere, lab=elsewhere.lab(race.lab))
 
 
 @contextmanager
 def hosts_of(
-    agents: str, keys: Path | None, *, user: str = "", cwd: str = "", allow_sdist: bool = False
+    agents: str,
+    keys: Path | None,
+    *,
+    on: OnHosts = OnHosts(),
+    user: str = "",
+    cwd: str = "",
+    allow_sdist: bool = False,
+    send: str = "",
 ) -> Iterator[Elsewhere | None]:
-    """Yield the agents that run a race block by block; None: none are named. Raises as `reached` does."""
+    """Yield the agents that run a race, block by block or each with a part of its own; None: none are named.
+
+    `send` is the folder that they get as `cwd`; empty: they have that.
+    Raises as `reached` does, and for what of `on` cannot be UsageError, PlacingError, NoAgentsError, AgentsDifferError
+    or AgentRefusedError.
+    """
+    on.refuse_without(agents)
     if not agents:
         yield None
         return
     from velodrome.run.cluster import handing  # noqa: PLC0415 - brings Dask
+    from velodrome.run.cluster.placing import Wanted  # noqa: PLC0415
 
-    with reached(handing.hosts, agents, keys, user=user, cwd=cwd, allow_sdist=allow_sdist) as found:
+    opened = partial(handing.hosts, wanted=Wanted(on.server, on.load, on.third_party))
+    with reached(opened, agents, keys, user=user, cwd=cwd, allow_sdist=allow_sdist, send=send) as found:
+        found.look()
         yield found
 
 
@@ -221,14 +265,17 @@ def reached(
     user: str,
     cwd: str,
     allow_sdist: bool,
+    send: str = "",
 ) -> "Iterator[HostsOf]":
     """Yield the hosts that `opened` makes of a coordinator's agents.
 
     Raises ClusterAddressError, ClusterKeysError, ClusterMissingError, CoordinatorError.
     """
-    from velodrome.run.cluster import talking  # noqa: PLC0415 - brings Dask
+    from velodrome.run.cluster import sending, talking  # noqa: PLC0415 - brings Dask
     from velodrome.run.cluster.blocks import Ground, print_of  # noqa: PLC0415
     from velodrome.usecases import cluster_load  # noqa: PLC0415
+
+    files = base64.b64encode(sending.packed(send)).decode() if send else ""
 
     def ground(lab: Lab, study: Study) -> Ground:
         paths = [str(Path(one).resolve()) for one in lab.extra]
@@ -244,6 +291,7 @@ def reached(
             lab.start_seconds,
             secrets.marked_names(),
             tuple(one.app for one in study.answered if one.app is not None),
+            files,
         )
 
     with cluster_load.reached(agents, keys) as (text, folder):
@@ -253,8 +301,26 @@ def reached(
 
 
 def dry_run(spec: RaceSpec, trust: Trust, out: Path | None) -> RunPlan:
-    """Return what `race` would start. Raises what `planned` and `plan` do."""
-    return plan(*_placed(spec, trust, out))
+    """Return what `race` would start. Raises what `planned`, `seen_from_here` and `plan` do."""
+    found, where = _placed(spec, trust, out)
+    with seen_from_here(spec.agents, spec.keys, spec.on) as (elsewhere, who):
+        return replace(plan(placed_on(found, elsewhere), where), hosts=who)
+
+
+@contextmanager
+def seen_from_here(
+    agents: str, keys: Path | None, on: OnHosts
+) -> Iterator[tuple[Elsewhere | None, tuple[str, ...]]]:
+    """Yield the agents of a race that is only planned, and sentences on who does what; none of them is started.
+
+    Raises as `hosts_of`, but for agents of this machine: these would have to be started first.
+    """
+    if agents.isdecimal():
+        on.refuse_without(agents)
+        yield None, (f"{agents} agents of this machine are started first; who does what follows from that",)
+        return
+    with hosts_of(agents, keys, on=on) as elsewhere:
+        yield elsewhere, tuple(elsewhere.who) if elsewhere is not None else ()
 
 
 def _placed(spec: RaceSpec, trust: Trust, out: Path | None) -> tuple[Race, Path]:

@@ -18,6 +18,7 @@ from velodrome.model.results import Result, adapter
 from velodrome.model.trial import Session
 from velodrome.model.tuning import Ask, Candidate, Observation
 from velodrome.run.cluster import blocks
+from velodrome.run.cluster.apart import Way
 from velodrome.run.racing.opening import held, prepared, proven
 from velodrome.run.racing.race import serving
 from velodrome.usecases.recording import Record
@@ -48,9 +49,9 @@ class _Said(Record):
 class _Measuring(blocks._Crew):
     """A tuning on this host."""
 
-    def __init__(self, said: Mapping[str, Any], say: Callable[[dict[str, Any]], None]) -> None:
+    def __init__(self, said: Mapping[str, Any], say: Callable[[dict[str, Any]], None], way: Way) -> None:
         """Raises what is wrong with it here."""
-        super().__init__(said, say)
+        super().__init__(said, say, way)
         self._held = ExitStack()
         self._record = _Said(self._entry)
         self._benches: Benches | None = None

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from tests.run import made
 
 from velodrome.guest.recipe import Body, ReadBody, Recipe
 from velodrome.model.errors import (
@@ -28,49 +29,8 @@ from velodrome.run.drivers.driver import LoadEvent, Target
 from velodrome.run.drivers.velodrome import VelodromeDriver
 
 LOAD = Load(Closed(4), duration_s=0.2, drain_s=0.0)
+DOCUMENT = made.LOAD_DOCUMENT
 TARGET = Target("http://127.0.0.1:1/", body=b"up", expect_body=b"down")
-ROW = {"mean": 2.0, "p50": 1.0, "p75": 1.5, "p90": 2.0, "p95": 3.0, "p99": 4.0, "p99.9": None, "max": 5.0}
-DOCUMENT = {
-    "schema": "velodrome/load/1",
-    "requests": 10,
-    "ok": 9,
-    "duration_s": 0.2,
-    "throughput_rps": 45.0,
-    "outcomes": {"ok": 9, "reset": 1},
-    "latency_ms": {"due": ROW, "sent": ROW},
-    "first_message_ms": None,
-    "deliveries": None,
-    "lag_ms": ROW,
-    "streams": {"asked": 1, "without_room": 0},
-    "connections": {"asked": 4, "opened": 4, "reopened": 1, "answered": 4},
-    "mean_in_flight": 3.9,
-    "answered_before_read": 0,
-    "generator": {
-        "cpu_s": 0.03,
-        "cpu_user_s": 0.01,
-        "cpu_sys_s": 0.02,
-        "transport": "epoll",
-        "saturated": False,
-        "threads": 1,
-        "debug": False,
-    },
-    "flags": ["too-short"],
-    "series": [
-        {
-            "at_s": 0.0,
-            "requests": 10,
-            "ok": 9,
-            "errors": 1,
-            "in_flight": 4,
-            "p50_ms": 1.0,
-            "p99_ms": 4.0,
-            "max_ms": 5.0,
-        }
-    ],
-    "hdr": {"due": "a", "sent": "b"},
-    "load": {"model": "closed", "rate": None, "arrivals": "constant", "connections": 4, "at_once": None},
-    "examples": [{"outcome": "reset", "text": "connection reset"}],
-}
 PROLOGUE = """
 import json, os, signal, sys, time
 source = sys.stdin.buffer
@@ -137,7 +97,7 @@ say(event="span_ended", monotonic_ns=time.monotonic_ns())
 def test_requests_sent_again_are_read_and_of_an_engine_that_does_not_tell_them_unknown(
     told: dict[str, int], resent: int | None
 ) -> None:
-    assert load_document.facts_of(DOCUMENT | told).resent == resent
+    assert load_document.facts_of({**DOCUMENT, **told}).resent == resent
 
 
 def test_the_engine_gets_the_load_the_body_and_the_right_answer(script: Script) -> None:

@@ -30,6 +30,13 @@ class Elsewhere:
         self.gone = ""
         self.hosts = len(names)
 
+    @property
+    def who(self) -> tuple[str, ...]:
+        return tuple(self.names)
+
+    def lab(self, lab: Lab) -> Lab:
+        return lab
+
     def begin(self, plan: RunPlan, study: Study, lab: Lab, follower: Follower) -> None:
         if self.refuses:
             raise AgentsRefuseRaceError("a", self.refuses)

@@ -71,7 +71,7 @@ class AgentLostError(VelodromeError):
     """Raised for an agent that does not answer."""
 
     def __init__(self, name: str, address: str, why: str, last: bool = False) -> None:
-        self.why = why
+        self.name, self.why = name, why
         left = ", and no other measured anything" if last else ""
         super().__init__(
             f"agent {name} at {address} was lost: {why}{left}. Look at it with: velodrome cluster --coordinator ADDRESS"
@@ -149,8 +149,30 @@ class AgentsRefuseRaceError(UsageError):
         super().__init__(f"agent {name} cannot run this: {why}")
 
 
+class PlacingError(UsageError):
+    """Raised before anything is started for hosts that cannot serve, load or answer as they are to."""
+
+    def __init__(self, option: str, value: str, why: str) -> None:
+        self.option = option
+        super().__init__(f"{option} {value}: {why}".replace(" :", ":"))
+
+
+class SendingError(UsageError):
+    """Raised before anything is started for a folder that cannot be sent to the host that serves it."""
+
+    def __init__(self, folder: str, why: str, cure: str) -> None:
+        super().__init__(f"{folder} cannot be sent: {why}. {cure}")
+
+
+class LoadElsewhereError(VelodromeError):
+    """Raised where the server is, for a load that agents on other hosts did not carry."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"the load from other hosts came to nothing: {why.removesuffix('.')}")
+
+
 class AgentsGoneError(VelodromeError):
-    """Raised at the end of a race whose agents were all lost before it was done; what they measured is kept."""
+    """Raised at the end of a race that lost the agents it needs before it was done; what they measured is kept."""
 
     exit_code = 3
 
@@ -159,6 +181,6 @@ class AgentsGoneError(VelodromeError):
         self.path, self.done, self.total = path, done, total
         of_all = f"{done} trials" if total is None else f"{done} of {total} trials"
         super().__init__(
-            f"no agent was left ({why}), so the race ended early: {of_all} are in {path}. Start agents "
-            "again and go on with --resume"
+            f"the agents that it needs are gone ({why}), so the race ended early: {of_all} are in "
+            f"{path}. Start them again and go on with --resume"
         )

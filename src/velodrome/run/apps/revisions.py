@@ -1,4 +1,4 @@
-"""Two revisions of an app's source beside each other, in a temporary folder that is taken away however it ends.
+"""Revisions of an app's source, one or two beside each other, in a temporary folder that is taken away however it ends.
 
     with checked_out("/home/me/shop", ("HEAD~1", "HEAD")) as (before, after):
         before.folder, before.name        # /tmp/velodrome-…/revisions-…/before/…, HEAD~1 (4f1c2aa)
@@ -71,7 +71,7 @@ class Revision:
 
 @contextmanager
 def checked_out(cwd: str, revisions: Sequence[str]) -> Iterator[tuple[Revision, ...]]:
-    """Check revisions out, whose app is in the folder `cwd` of its repository.
+    """Check one revision or two out, whose app is in the folder `cwd` of its repository.
 
     Raises GitError where there is no repository or no git, RevisionError for what is none.
     """
@@ -85,7 +85,7 @@ def checked_out(cwd: str, revisions: Sequence[str]) -> Iterator[tuple[Revision, 
     hand_over(both)
     try:
         found = []
-        for name, commit, side in zip(revisions, commits, SIDES, strict=True):
+        for name, commit, side in zip(revisions, commits, SIDES[: len(commits)], strict=True):
             root = both / side
             _borrow(top, root, commit)
             _write_files(top, root, name, commit)
@@ -97,6 +97,19 @@ def checked_out(cwd: str, revisions: Sequence[str]) -> Iterator[tuple[Revision, 
     finally:
         with undisturbed():
             shutil.rmtree(both, ignore_errors=True)
+
+
+def not_ignored(cwd: str) -> list[str] | None:
+    """Return the files in a folder that git does not ignore, by their paths in it; None: it is in no repository.
+
+    What was removed is among them until that is committed, and so is the folder of a repository in it. Raises GitError
+    where git does not say: what it ignores may be secret.
+    """
+    place = Path(os.path.realpath(cwd))
+    if not any((one / ".git").exists() for one in (place, *place.parents)):
+        return None
+    said = _git(cwd, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+    return list(dict.fromkeys(filter(None, said.split("\0"))))
 
 
 def _commit(cwd: str, revision: str) -> str:

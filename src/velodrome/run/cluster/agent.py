@@ -23,12 +23,13 @@ from dataclasses import asdict, dataclass, field
 from importlib import metadata
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import psutil
 
 from velodrome.model.errors import AgentEndedError, AgentLostError, VelodromeError
 from velodrome.run import engine
-from velodrome.run.cluster import blocks, talking
+from velodrome.run.cluster import apart, blocks, talking
 from velodrome.run.cluster.clocks import Clock
 from velodrome.run.cluster.holding import ROLES, Engine, Engines, Own, Policy
 from velodrome.run.machine.facts import usable_cpus
@@ -90,7 +91,9 @@ class Agent(talking.Worker):
         self.starting = False
         self.time = clock or Clock()
         self.part: Part | None = None
-        self.races = blocks.Races(self._carries, apart=not isinstance(self.engines, Own))
+        may_serve = bool({"server", "load"} & {*policy.roles})
+        self.races = blocks.Races(self._carries, apart=not isinstance(self.engines, Own), serves=may_serve)
+        self.thirds = apart.Thirds(policy.cpus)
         name = policy.name or f"{socket.gethostname()}-{os.getpid()}"
         super().__init__(
             address,
@@ -112,6 +115,7 @@ class Agent(talking.Worker):
             "velodrome_poll": self.poll,
             "velodrome_take": self.take,
             "velodrome_end": self.end,
+            "velodrome_third": self.third,
             **self.races.handlers(),
         }
 
@@ -221,6 +225,23 @@ class Agent(talking.Worker):
         part.end()
         return True
 
+    async def third(self, what: str, race: str, number: int, said: str) -> str:
+        """Do something about third parties of a race whose server is elsewhere, see `apart.Thirds`."""
+        if not {"third-party", "load"} & {*self.policy.roles}:
+            return json.dumps({"error": "its roles do not let it; start it with --roles third-party"})
+        loop, idle = asyncio.get_running_loop(), not self.thirds.any
+        host = urlsplit(self.address).hostname or ""
+        found = await loop.run_in_executor(None, self.thirds.do, what, race, number, said, host)
+        if idle and self.thirds.any:
+            self._forgetting = asyncio.ensure_future(self._forget())
+        return found
+
+    async def _forget(self) -> None:
+        """End third parties whose race is lost."""
+        while self.thirds.any:
+            await asyncio.sleep(1.0)
+            await asyncio.get_running_loop().run_in_executor(None, self.thirds.forget)
+
     def _carries(self) -> bool:
         """Whether a part of a load is in progress here, or is about to be."""
         return self.starting or (self.part is not None and not self.part.done.is_set())
@@ -246,6 +267,7 @@ class Agent(talking.Worker):
     async def close(self, *arguments: Any, **named: Any) -> Any:
         """End the load or race, and leave the cluster."""
         self.races.close()
+        self.thirds.close()
         if self.part is not None:
             self.part.end()
         return await super().close(*arguments, **named)

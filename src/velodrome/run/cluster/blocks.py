@@ -3,6 +3,7 @@
     begin  -> a process looks whether this host can run the race: its app, interpreters, stacks
     errand -> a block (or one session, experiment or profile), run by the code that runs races everywhere
     poll   -> what has happened since; without a poll for eight seconds the race ends here
+    word   -> how that goes which others do for it: loads and third parties on other hosts (`apart.py`)
     end    -> what runs is stopped in order
 
 `python -m velodrome.run.cluster.blocks` is that process. It reads lines of JSON: first what is raced, then errands; and
@@ -39,11 +40,13 @@ from velodrome.model.results import adapter
 from velodrome.model.trial import Session, Trial
 from velodrome.run.account import account_for, acting_as
 from velodrome.run.apps import fingerprints, inspect
+from velodrome.run.cluster import sending
+from velodrome.run.cluster.apart import Around, Conducted, Way, third_elsewhere
 from velodrome.run.environments import guest_tree
 from velodrome.run.environments.environment import overlay_for
 from velodrome.run.environments.interpreter import find_interpreter
 from velodrome.run.experiments.running import run_experiment
-from velodrome.run.lab import Lab
+from velodrome.run.lab import Apart, Lab
 from velodrome.run.machine import facts
 from velodrome.run.profiling.taking import take
 from velodrome.run.racing.opening import held, prepared, proven
@@ -85,12 +88,14 @@ class Ground:
     """Names whose values the user marked as secrets."""
     apps: tuple[App, ...] = ()
     """That are to be there, as the command found them."""
+    files: str = ""
+    """The folder `cwd` as it is sent (`sending.py`), in base64; empty: it is there already."""
 
     @property
     def secret(self) -> bool:
         """Whether it may hold any."""
         sealed = any(one.fingerprint for app in self.apps for one in app.requests)
-        return bool(self.variables or self.databases or self.third_parties or sealed)
+        return bool(self.variables or self.databases or self.third_parties or self.files or sealed)
 
 
 def print_of(path: str) -> str:
@@ -109,8 +114,12 @@ def race_line(
     profiles: Sequence[Trial],
     *,
     given: str = "blocks",
+    around: Around | None = None,
 ) -> str:
-    """Return what is raced as one line; sessions, experiments and profiles say which environments it needs."""
+    """Return what is raced as one line; sessions, experiments and profiles say which environments it needs.
+
+    `around` is what is around the host, where load and third parties are on others.
+    """
     return json.dumps(
         {
             "given": given,
@@ -119,6 +128,7 @@ def race_line(
             "sessions": [[results.plain_trial(trial) for trial in one.trials] for one in sessions],
             "experiments": [adapter(Experiment).dump_python(one, mode="json") for one in experiments],
             "profiles": [results.plain_trial(one) for one in profiles],
+            "around": around and adapter(Around).dump_python(around, mode="json"),
         }
     )
 
@@ -155,6 +165,8 @@ class _Race:
         self.polled = time.monotonic()
         self.errands = 0
         """That were handed to its process."""
+        self.words = 0
+        """About what its process had begun elsewhere, the same."""
         self.over = False
         self._writing = threading.Lock()
 
@@ -185,11 +197,11 @@ class _Race:
 class Races:
     """The races of one agent, one at a time."""
 
-    def __init__(self, taken: Callable[[], bool], apart: bool = False) -> None:
+    def __init__(self, taken: Callable[[], bool], apart: bool = False, serves: bool = True) -> None:
         """`taken` says whether the agent does something else, `apart` whether root holds its policy beside it: then it
-        has no rights, and no home, to make environments and serve apps with.
+        has no rights, and no home, to make environments and serve apps with. `serves` says whether its roles let it.
         """
-        self._taken, self._apart = taken, apart
+        self._taken, self._apart, self._serves = taken, apart, serves
         self._race: _Race | None = None
         self._watching: asyncio.Task[None] | None = None
 
@@ -203,6 +215,7 @@ class Races:
         return {
             "velodrome_race_begin": self.begin,
             "velodrome_race_errand": self.errand,
+            "velodrome_race_word": self.word,
             "velodrome_race_poll": self.poll,
             "velodrome_race_end": self.end,
         }
@@ -211,6 +224,8 @@ class Races:
         """Start the process of a race. Returns why it is refused; empty: it is begun, and says so itself."""
         if self._apart:
             return "it was started as root, and serves nothing; start agents for races as an ordinary user"
+        if not self._serves:
+            return "its roles do not let it serve; start it with: velodrome agent --roles server"
         if self._taken() or self.busy:
             return "it does something else for another command; wait until that has ended"
         try:
@@ -234,6 +249,17 @@ class Races:
         one.polled = time.monotonic()
         if number > one.errands:
             one.errands = number
+            await self._write(one, said)
+        return True
+
+    async def word(self, race: str, number: int, said: str) -> bool:
+        """Hand word `number`, from 1, to the process: what others do for it. Returns whether there is such a race."""
+        one = self._of(race)
+        if one is None or one.over:
+            return False
+        one.polled = time.monotonic()
+        if number > one.words:
+            one.words = number
             await self._write(one, said)
         return True
 
@@ -286,8 +312,8 @@ def _ended(one: _Race) -> None:
 class _Crew:
     """A race on this host."""
 
-    def __init__(self, said: Mapping[str, Any], say: Callable[[dict[str, Any]], None]) -> None:
-        """Raises what is wrong with the race here."""
+    def __init__(self, said: Mapping[str, Any], say: Callable[[dict[str, Any]], None], way: Way) -> None:
+        """`way` leads to who conducts its loads, if they come from other hosts. Raises what is wrong with the race."""
         ground = adapter(Ground).validate_python(said["ground"])
         self._what, self._say = str(said["what"]), say
         secrets.mark(ground.marked)
@@ -296,6 +322,12 @@ class _Crew:
         names = tuple({name for app in ground.apps for name in app.headers})
         known(ground.requests, names)
         self._names, self._ground = names, ground
+        self._folder = ""
+        """Where what was sent is; removed with this process."""
+        if ground.files:
+            folder = scratch.made("app")
+            sending.unpacked(base64.b64decode(ground.files), folder)
+            self._folder = str(folder)
         for path, wanted in ground.extra.items():
             if print_of(path) != wanted:
                 raise UsageError(
@@ -314,13 +346,15 @@ class _Crew:
             overlay=partial(overlay_for, allow_sdist=ground.allow_sdist),
             profile=take,
         )
+        if said.get("around"):
+            self.lab = _surrounded(self.lab, adapter(Around).validate_python(said["around"]), way)
         sessions = [Session(tuple(map(self._here, one.trials))) for one in _sessions(said["sessions"])]
         experiments = [adapter(Experiment).validate_python(one) for one in said["experiments"]]
         profiles = [self._here(results.read_trial(one)) for one in said["profiles"]]
         self._refuse_unknown([*(one.trials[0] for one in sessions), *profiles])
         self.pythons = self._pythons([one.trials[0] for one in sessions])
         for app in ground.apps:
-            self._refuse_other(app)
+            self._refuse_other(self._sent(app))
         self._plan = plan_of(
             self._what, sessions, self.lab, experiments=experiments, profiles=profiles
         )  # raises for limits that cannot be held here
@@ -328,11 +362,22 @@ class _Crew:
 
     def _here(self, trial: Trial) -> Trial:
         """Return a trial as this host can send it: what is withheld of requests is known again by a key of its own."""
+        if trial.app is not None and self._folder:
+            trial = replace(trial, app=self._sent(trial.app))
         app, full = trial.app, self._ground.requests
         if app is None or len(full) != len(app.requests) or not any(one.fingerprint for one in app.requests):
             return trial
         sealed = tuple(fingerprints.sealed(one, self._names) for one in full)
         return replace(trial, app=replace(app, requests=sealed))
+
+    def _sent(self, app: App) -> App:
+        """Return an app as it lies here, if its folder was sent."""
+        if not self._folder or app.cwd != self._ground.cwd:
+            return app
+        proto = Path(app.proto)
+        if app.proto and proto.is_relative_to(app.cwd):
+            proto = Path(self._folder, proto.relative_to(app.cwd))
+        return replace(app, cwd=self._folder, proto=str(proto) if app.proto else "")
 
     def _refuse_unknown(self, trials: Sequence[Trial]) -> None:
         for trial in trials:
@@ -445,6 +490,17 @@ class _Crew:
         """Said already."""
 
 
+def _surrounded(lab: Lab, around: Around, way: Way) -> Lab:
+    """Return the lab of a host that is the server's alone."""
+    return replace(
+        lab,
+        driver=lambda _name, _placed, seed: Conducted(way, around, seed),
+        third_party=lambda third, cpus=(), seed=1: third_elsewhere(way, third, seed),
+        apart=Apart(around.address, around.load_cpus),
+        cpus=around.cpus,
+    )
+
+
 def main(made: type[_Crew] = _Crew) -> int:
     """Run a race's errands until standard input ends; `made` runs each."""
     own_process.pinned()
@@ -463,26 +519,34 @@ def main(made: type[_Crew] = _Crew) -> int:
             while left:
                 left = left[output.write(left) :]
 
-    threading.Thread(target=_read, args=(lines,), daemon=True).start()
+    way = Way(say)
+    threading.Thread(target=_read, args=(lines, way), daemon=True).start()
     try:
-        return _serve(lines, say, made)
+        return _serve(lines, say, way, made)
     except KeyboardInterrupt:
         return 130
     finally:
         deaf()
 
 
-def _read(lines: "queue.SimpleQueue[bytes]") -> None:
+WORD = b'{"about": '
+"""How a line begins that is about what others do for this process, and no errand."""
+
+
+def _read(lines: "queue.SimpleQueue[bytes]", way: Way) -> None:
     rest = b""
     while chunk := os.read(0, 1 << 16):
         *whole, rest = (rest + chunk).split(b"\n")
         for line in whole:
-            lines.put(line)
+            if line.startswith(WORD):
+                way.hear(json.loads(line))
+            else:
+                lines.put(line)
     os.kill(os.getpid(), signal.SIGINT)
 
 
 def _serve(
-    lines: "queue.SimpleQueue[bytes]", say: Callable[[dict[str, Any]], None], made: type[_Crew]
+    lines: "queue.SimpleQueue[bytes]", say: Callable[[dict[str, Any]], None], way: Way, made: type[_Crew]
 ) -> int:
     said = json.loads(lines.get())
     try:
@@ -492,7 +556,7 @@ def _serve(
         return 2
     with acting_as(account):
         try:
-            crew = made(said, say)
+            crew = made(said, say, way)
         except Exception as error:
             say({"event": "refused", "why": secrets.mask(own_process.in_words(error))})
             return 2

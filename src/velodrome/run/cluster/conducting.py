@@ -161,13 +161,26 @@ async def load(
         if not players:
             others = {player.name: ",".join(player.facts["roles"]) for player in every}
             raise NoAgentsError(str(address), ROLE, others)
-        _agree(players, spec)
-        return await _Load(spec, players, on_event).carry()
+        return await carried(spec, players, on_event)
     finally:
         await asyncio.gather(*(player.line.close() for player in every))
 
 
-def _agree(players: Sequence[Player], spec: LoadSpec) -> None:
+async def carried(
+    spec: LoadSpec,
+    players: Sequence[Player],
+    on_event: OnEvent,
+    on_begin: Callable[[int], None] = lambda _at: None,
+) -> Document:
+    """Carry a load by these agents, whose lines stay open; the rest is as in `load`.
+
+    `on_begin` hears, before it comes, the moment of the clock here (CLOCK_MONOTONIC, ns) at which all begin.
+    """
+    agree(players, spec)
+    return await _Load(spec, players, on_event, on_begin).carry()
+
+
+def agree(players: Sequence[Player], spec: LoadSpec) -> None:
     """See that agents make one load. Raises AgentsDifferError, AgentRefusedError, UsageError."""
     first = players[0]
     for what in ("version", "engine", "transport"):
@@ -214,8 +227,10 @@ def _host(spec: LoadSpec) -> str:
 
 
 class _Load:
-    def __init__(self, spec: LoadSpec, players: Sequence[Player], on_event: OnEvent) -> None:
-        self.spec, self.players, self.on_event = spec, players, on_event
+    def __init__(
+        self, spec: LoadSpec, players: Sequence[Player], on_event: OnEvent, on_begin: Callable[[int], None]
+    ) -> None:
+        self.spec, self.players, self.on_event, self.on_begin = spec, players, on_event, on_begin
         self.number = random.token_hex(8)
         self.ended = False
         self.begun = False
@@ -274,6 +289,7 @@ class _Load:
         lead = LEAD_S + EACH_S * len(self.players)
         start = time.monotonic_ns() + round(lead * 1e9) + 10 * slowest
         self.begun = True
+        self.on_begin(start)
         calls = []
         for player in self.players:
             # The latest word of a clock that drifts, which getting ready may have taken a minute of.

@@ -28,30 +28,40 @@ from velodrome.model.errors import (
     AgentsRefuseRaceError,
     CoordinatorError,
     NoAgentsError,
+    PlacingError,
     ResultsError,
 )
 from velodrome.model.measurement import Failed, Measurement, RanOn
 from velodrome.model.results import Entry
 from velodrome.model.study import Study
-from velodrome.model.trial import Session
+from velodrome.model.trial import Session, Trial
 from velodrome.run import engine
-from velodrome.run.cluster import conducting, talking
+from velodrome.run.cluster import conducting, placing, talking
 from velodrome.run.cluster.agent import VERSION
 from velodrome.run.cluster.blocks import Ground, errand_line, race_line
 from velodrome.run.cluster.conducting import Player
+from velodrome.run.cluster.placing import Cast, Conductor, Wanted
+from velodrome.run.drivers.driver import OWN
 from velodrome.run.lab import Lab
 from velodrome.run.racing.opening import Follower, Preparing
 from velodrome.run.racing.plan import PlannedEnvironment, RunPlan
 from velodrome.run.racing.race import Errand
+from velodrome.run.racing.session import LINKED
 
 POLL_S = 0.2
 LOST_S = 10.0
 """An agent that cannot be reached for so long is lost; it has ended what it ran two seconds before."""
 CALL_S = 5.0
+SENT_S = 120.0
+"""For an app's folder to arrive."""
 READY_S = 120.0
 """For an agent's host to look at the app and the interpreters."""
 NEW_S = 3.0
 """So often it is looked whether there is another agent."""
+LOADED_POLL_S = 0.5
+"""While agents load a server, its host is left in peace."""
+PLACED_POLL_S = 0.05
+"""Of a host whose process waits for others before each load."""
 END_S = 6.0
 """For a server to be stopped in order."""
 
@@ -126,11 +136,15 @@ class _Host:
     ready: bool = False
     """Whether it is given errands; whoever races sets it."""
     gone: bool = False
+    given_up: bool = False
+    """Whether it is there, and whoever loads it, or answers as third parties, is not."""
     unfit: bool = False
     """Whether it refused the race, or failed in it, so that it is not taken in again."""
     given: deque[str] = field(default_factory=deque)
     errands: int = 0
     """That have come there."""
+    words: "asyncio.Queue[str]" = field(default_factory=asyncio.Queue)
+    """About what others do for its process, in order."""
 
     @property
     def agent(self) -> str:
@@ -148,10 +162,19 @@ class Hosts:
     """What they are given (`blocks.PROCESSES`)."""
 
     def __init__(
-        self, address: talking.Address, way: talking.Security, ground: Callable[[Lab, Study], Ground]
+        self,
+        address: talking.Address,
+        way: talking.Security,
+        ground: Callable[[Lab, Study], Ground],
+        wanted: Wanted | None = None,
     ) -> None:
-        """`ground` says what a race needs of a host."""
+        """`ground` says what a race needs of a host, `wanted` who is to serve and to load, if not by roles."""
         self._address, self._way, self._ground = address, way, ground
+        self._wanted = wanted or Wanted()
+        self.who: tuple[str, ...] = ()
+        self.cast: Cast | None = None
+        """Who serves and who loads, once `look` has seen that; None: each agent does both, block by block."""
+        self._conductor: Conductor | None = None
         self._events: queue.SimpleQueue[_Event] = queue.SimpleQueue()
         self._hosts: dict[str, _Host] = {}
         self._lost: list[str] = []
@@ -165,6 +188,27 @@ class Hosts:
     def start(self) -> None:
         """Begin to talk."""
         self._thread.start()
+
+    def look(self) -> None:
+        """See who is there, and who is to do what; in a race over machines also whether they can.
+
+        Raises CoordinatorError, NoAgentsError, PlacingError, AgentsDifferError, AgentRefusedError.
+        """
+        players: list[Player] = self._call(conducting.present(self._address, self._way))
+        try:
+            self.cast = placing.chosen(players, self._wanted, str(self._address))
+            if self.cast is not None:
+                placing.refuse_unfit(self.cast)
+                self.who = (self.cast.sentence, *self.cast.warnings)
+            else:
+                sharing = [one.name for one in players if "load" in one.facts["roles"]]
+                self.who = (f"agents that run whole blocks: {', '.join(sharing) or 'none'}",)
+        finally:
+            self._call(_hung_up(players))
+
+    def lab(self, lab: Lab) -> Lab:
+        """See `Elsewhere`."""
+        return lab if self.cast is None else self.cast.lab(lab)
 
     def close(self) -> None:
         """End what runs on every agent, and hang up."""
@@ -197,10 +241,22 @@ class Hosts:
         if ground.secret and self._address.scheme == "tcp" and not talking.is_loopback(self._address.host):
             raise AgentsRefuseRaceError(
                 str(self._address),
-                "the app's variables, headers or databases may hold secrets, and this way is plain TCP; use TLS "
+                "the app's variables, headers, databases or files may hold secrets, and this way is plain TCP; use TLS "
                 "(velodrome cluster keys)",
             )
         self._study = study
+        players: list[Player] = self._call(conducting.present(self._address, self._way))
+        # A search shares its loads out over the hosts, whatever their roles.
+        shared = self.given != Hosts.given
+        self.cast = None if shared else placing.chosen(players, self._wanted, str(self._address))
+        trips_ms: Mapping[str, float] = {}
+        if self.cast is not None:
+            placing.refuse_unfit(self.cast)
+            _refuse_unfit(plan)
+            _refuse_without_third(self.cast, plan)
+            trips_ms = self._call(placing.round_trips(self.cast))
+            for sentence in (self.cast.sentence, *self.cast.warnings):
+                follower.preparing(sentence)
         distinct = {PlannedEnvironment.of(one.trials[0], lab): one for one in plan.sessions}
         self._said = race_line(
             plan.what,
@@ -209,20 +265,28 @@ class Hosts:
             plan.experiments,
             plan.profiles,
             given=self.given,
+            around=self.cast.around if self.cast else None,
         )
-        players: list[Player] = self._call(conducting.present(self._address, self._way))
-        players = [one for one in players if "load" in one.facts["roles"]]
-        if not players:
+        mine = [one for one in players if "load" in one.facts["roles"]]
+        if self.cast is not None:
+            mine = [self.cast.server]
+        self._call(
+            _hung_up([one for one in players if one not in (self.cast.players if self.cast else mine)])
+        )
+        if not mine:
             raise NoAgentsError(str(self._address))
-        for player in players:
+        for player in mine:
             _refuse_other_version(player)
             if player.facts["busy"]:
                 raise AgentsRefuseRaceError(
                     player.name, "it does something else for another command; wait until that has ended"
                 )
-        self._call(self._join(players))
+        self._call(self._join(mine))
+        if self.cast is not None:
+            self._call(self._conduct(self.cast, trips_ms))
         self._wait_ready(follower)
-        self._call(self._watch_for_more())
+        if self.cast is None:
+            self._call(self._watch_for_more())
 
     def _wait_ready(self, follower: Follower) -> None:
         until = time.monotonic() + READY_S
@@ -290,6 +354,10 @@ class Hosts:
 
     def _take_leave(self, host: _Host, why: str, follower: Preparing) -> None:
         host.gone, host.ready = True, False
+        if self.cast is not None:
+            self._lost.append(why if host.given_up else f"{host.agent}: {why}")
+            follower.preparing(f"{self._lost[-1]}: the race ends here")
+            return
         self._lost.append(f"{host.agent}: {why}")
         follower.preparing(
             f"{host.agent} is no longer there ({why}); what it had begun is run anew by another"
@@ -344,7 +412,8 @@ class Hosts:
         """Begin the race on an agent, hand it what it is given, and take in what it says, until it is over there."""
         events, line, since = self._events, host.player.line, time.monotonic()
         try:
-            refused = await line.call("velodrome_race_begin", CALL_S, race=host.race, said=self._said)
+            limit_s = SENT_S if len(self._said) > 1 << 20 else CALL_S
+            refused = await line.call("velodrome_race_begin", limit_s, race=host.race, said=self._said)
             if refused:
                 events.put(("refused", host, refused))
                 return
@@ -378,9 +447,49 @@ class Hosts:
                 return
             for event in map(json.loads, said):
                 host.after += 1
+                if self._conductor is not None and self._conductor.take(event):
+                    continue
                 if self._put(host, event):
                     return
-            await asyncio.sleep(POLL_S)
+            await asyncio.sleep(self._pause_s)
+
+    @property
+    def _pause_s(self) -> float:
+        """From one question to the next."""
+        if self._conductor is None:
+            return POLL_S
+        return LOADED_POLL_S if self._conductor.loading else PLACED_POLL_S
+
+    async def _conduct(self, cast: Cast, trips_ms: Mapping[str, float]) -> None:
+        """Begin to do what the server's process says that it needs of other hosts."""
+        host = self._hosts[cast.server.name]
+
+        def lost(why: str) -> None:
+            host.given_up = True
+            self._events.put(("lost", host, why))
+
+        self._conductor = Conductor(
+            cast,
+            host.race,
+            trips_ms,
+            present=lambda: conducting.present(self._address, self._way),
+            send=lambda word: host.words.put_nowait(json.dumps(word)),
+            lost=lost,
+        )
+        self._tasks.append(asyncio.ensure_future(self._speak(host)))
+
+    async def _speak(self, host: _Host) -> None:
+        """Hand words to the server's process, one after the other, however often the way breaks."""
+        number = 0
+        while True:
+            said, number = await host.words.get(), number + 1
+            while not host.gone:
+                with suppress(AgentLostError):
+                    await host.player.line.call(
+                        "velodrome_race_word", CALL_S, race=host.race, number=number, said=said
+                    )
+                    break
+                await asyncio.sleep(POLL_S)
 
     async def _has_left(self, host: _Host) -> bool:
         """Return whether the coordinator says that an agent is gone, so that nobody need wait for it."""
@@ -435,11 +544,18 @@ class Hosts:
         calls = [
             one.player.line.call("velodrome_race_end", END_S, race=one.race)
             for one in self._hosts.values()
-            if not one.gone
+            if not one.gone or one.given_up
         ]
+        if self._conductor is not None:
+            calls.append(self._conductor.stop())
         await asyncio.gather(*calls, return_exceptions=True)
-        for one in self._hosts.values():
-            await one.player.line.close()
+        if (
+            self._conductor is not None
+        ):  # third parties after the server: what ends is not to be an error of it
+            await self._conductor.close()
+            self._conductor = None
+        others = self.cast.players if self.cast else ()
+        await _hung_up([*(one.player for one in self._hosts.values()), *others])
 
     async def _over(self) -> None:
         await self._over_races()
@@ -447,6 +563,41 @@ class Hosts:
         for one in left:
             one.cancel()
         await asyncio.gather(*left, return_exceptions=True)
+
+
+async def _hung_up(players: Sequence[Player]) -> None:
+    for player in players:
+        await player.line.close()
+
+
+def _refuse_unfit(plan: RunPlan) -> None:
+    """Raise PlacingError where no trial can be loaded from other hosts; where some can, the others fail in turn."""
+    trials = plan.trials
+    if trials and all(one.link is not None for one in trials):
+        raise PlacingError(placing.OPTIONS[placing.SERVER], "", LINKED)
+    if trials and all(one.load.driver != OWN for one in trials):
+        why = f"{trials[0].load.driver} loads from the server's host alone, and agents by {OWN}; leave it out"
+        raise PlacingError(placing.OPTIONS[placing.SERVER], "", why)
+
+
+def _refuse_without_third(cast: Cast, plan: RunPlan) -> None:
+    """Raise PlacingError where a server calls a third party and no host is to have it."""
+    calling = [
+        one.trials[0]
+        for one in plan.sessions
+        if one.trials[0].recipe.calls_upstream or _thirds(one.trials[0])
+    ]
+    if calling and cast.third is None:
+        raise PlacingError(
+            placing.OPTIONS[placing.THIRD],
+            "",
+            f"{calling[0].cell} calls a third party, and no agent has that role; name a host for it, which may be one "
+            f"that loads ({', '.join(one.name for one in cast.loads)})",
+        )
+
+
+def _thirds(trial: Trial) -> bool:
+    return trial.app is not None and bool(trial.app.third_parties)
 
 
 def _same_version(player: Player) -> bool:
@@ -460,10 +611,13 @@ def _refuse_other_version(player: Player) -> None:
 
 @contextmanager
 def hosts(
-    address: talking.Address, way: talking.Security, ground: Callable[[Lab, Study], Ground]
+    address: talking.Address,
+    way: talking.Security,
+    ground: Callable[[Lab, Study], Ground],
+    wanted: Wanted | None = None,
 ) -> Iterator[Hosts]:
     """Yield the agents of a coordinator as hosts of races, one race after the other."""
-    found = Hosts(address, way, ground)
+    found = Hosts(address, way, ground, wanted)
     found.start()
     try:
         yield found

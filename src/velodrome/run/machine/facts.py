@@ -20,6 +20,7 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -84,6 +85,33 @@ def place(
         shared=bool(set(server_cpus) & set(load_cpus)),
         enforced_by="nothing",
         notes=(*_too_few(wanted, count), *_notes(server_cpus, load_cpus, upstream_cpus, core_of)),
+    )
+
+
+def place_apart(cpus: Sequence[int], limits: Limits = UNLIMITED, load_cpus: Sequence[int] = ()) -> Placement:
+    """Give the server all of `cpus`, or as many as it is limited to: agents on other hosts load it.
+
+    `load_cpus` are those that agents use on this machine all the same. Databases that velodrome starts here get what
+    the server leaves, else they share its CPUs. Raises LimitError when the server is to have none.
+    """
+    placed, order = place(cpus, limits), sorted(cpus)  # raises
+    wanted = None if limits.cpus == "all" else limits.cpus
+    count = min(len(order) if wanted is None else wanted, len(order))
+    server = tuple(order[:count])
+    both = sorted(set(server) & set(load_cpus))
+    shared = (
+        (f"agents that load use CPU {', '.join(map(str, both))} of the server's machine, as the server does",)
+        if both
+        else ()
+    )
+    return replace(
+        placed,
+        server_cpus=server,
+        load_cpus=tuple(load_cpus),
+        upstream_cpus=tuple(order[count:]) or server,
+        shared=bool(both),
+        notes=(*_too_few(wanted, len(order)), *shared),
+        apart=True,
     )
 
 

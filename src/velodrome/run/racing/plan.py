@@ -10,7 +10,7 @@ its sessions in order, and `session.boot` starts a server where and as the plan 
 
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from velodrome.guest import catalog
@@ -43,19 +43,16 @@ class Seat:
 
 def seat(asked: Limits, lab: Lab) -> Seat:
     """Return the seat of a server with these limits on the CPUs of a lab. Raises LimitError where there is none."""
-    placed = facts.place(lab.cpus, asked, facts.cores(lab.cpus))
+    placed = (
+        facts.place(lab.cpus, asked, facts.cores(lab.cpus))
+        if lab.apart is None
+        else facts.place_apart(lab.cpus, asked, lab.apart.load_cpus)
+    )
     held = limits.bounds(asked, placed.server_cpus, lab.where)
     notes = placed.notes + held.notes
     return Seat(
         asked,
-        Placement(
-            placed.server_cpus,
-            placed.load_cpus,
-            placed.upstream_cpus,
-            placed.shared,
-            enforced_by=held.enforced_by,
-            notes=notes,
-        ),
+        replace(placed, enforced_by=held.enforced_by, notes=notes),
         held,
     )
 
@@ -141,7 +138,7 @@ class PlannedSession:
         placed, link = self.seat.placement, self.trials[0].link
         words = [
             f"server on CPU {_cpus(placed.server_cpus)}",
-            f"load on CPU {_cpus(placed.load_cpus)}",
+            "load from other hosts" if placed.apart else f"load on CPU {_cpus(placed.load_cpus)}",
             *([f"services on CPU {_cpus(placed.upstream_cpus)}"] if self.services else ()),
         ]
         if self.seat.limits.memory_bytes is not None:
@@ -216,6 +213,8 @@ class RunPlan:
     """Run before the others, to find what these are to be."""
     look_finds: tuple[str, ...] = ()
     """What is not known before the look, and how it follows from it."""
+    hosts: tuple[str, ...] = ()
+    """Sentences on which other hosts do what; empty: this machine does all."""
     look_adds_s: float = 0.0
     """Seconds that it adds to the sessions."""
 
@@ -241,7 +240,11 @@ class RunPlan:
         found = [f"{self.what}: {first}{', '.join(counted)}, about {quantity.duration(self.seconds)}"]
         if self.budget_s is not None:
             found.append(f"budget {quantity.duration(self.budget_s)}: nothing begins that would end after it")
-        found.append(f"CPUs {_cpus(self.cpus)}; lock {self.lock}; servers run as {self.user or 'this user'}")
+        found += self.hosts
+        if not self.hosts:
+            found.append(
+                f"CPUs {_cpus(self.cpus)}; lock {self.lock}; servers run as {self.user or 'this user'}"
+            )
         found += ["", "environments, made first, two at a time:"]
         found += [f"  {_environment(one)}" for one in self.environments]
         found += [f"experiment {one.name}" for one in self.experiments]
@@ -253,7 +256,9 @@ class RunPlan:
                 f"first a look: {_many(len(self.look), 'server session')} of {loads}, about {length}",
             ]
             found += [f"  it finds {one}" for one in self.look_finds]
-        places = {one.where() for one in self.sessions}
+        # Where blocks are shared, each host has CPUs of its own.
+        known = not self.hosts or any(one.seat.placement.apart for one in self.sessions)
+        places = {one.where() for one in self.sessions} if known else set()
         if len(places) == 1:
             found += ["", f"each session: {self.sessions[0].where()}"]
         block = None
@@ -284,6 +289,7 @@ class RunPlan:
             "cpus": list(self.cpus),
             "lock": self.lock,
             "user": self.user or None,
+            "hosts": list(self.hosts),
             "environments": [one.document() for one in self.environments],
             "experiments": [one.name for one in self.experiments],
             "look": [one.document() for one in self.look],

@@ -17,12 +17,15 @@ from typing import Protocol
 from velodrome import _native
 from velodrome.model.claim import Experiment, Finding
 from velodrome.model.errors import (
+    AgentLostError,
+    AgentRefusedError,
     AgentsDifferError,
     AgentsRefuseRaceError,
     AppAnswersWrongError,
     AppNotServedError,
     CoordinatorError,
     NoAgentsError,
+    PlacingError,
     RaceInterruptedError,
     StudyChangedError,
 )
@@ -94,6 +97,13 @@ class Elsewhere(Protocol):
     @property
     def hosts(self) -> int:
         """How many there are now."""
+
+    @property
+    def who(self) -> Sequence[str]:
+        """Sentences on which hosts do what."""
+
+    def lab(self, lab: Lab) -> Lab:
+        """Return the lab by which a race is planned: its CPUs are those of the server's host, where that is one."""
 
     def begin(self, plan: RunPlan, study: Study, lab: Lab, follower: Follower) -> None:
         """Have every host see that it can run this. Raises what one of them refuses, before anything is loaded."""
@@ -257,7 +267,15 @@ def run(
                 if not answers.measured:
                     store.discard()
                 raise
-            except (AgentsRefuseRaceError, AgentsDifferError, NoAgentsError, CoordinatorError):
+            except (
+                AgentLostError,
+                AgentRefusedError,
+                AgentsRefuseRaceError,
+                AgentsDifferError,
+                NoAgentsError,
+                PlacingError,
+                CoordinatorError,
+            ):
                 if not before.whole_bytes:  # begun by this run, and nothing is in it
                     store.discard()
                 raise

@@ -68,7 +68,7 @@ from velodrome.run.racing.plan import PlannedSession, planned, seed_of
 from velodrome.run.servers import NotReady, Ready, Server, Serving, Stopped
 from velodrome.run.services import service as companions
 from velodrome.run.services.service import Beside, Ground
-from velodrome.run.third_party import Upstream
+from velodrome.run.third_party import Answering
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Booted:
     bounds: Bounds
     target: Target
     boot_s: float
-    upstreams: tuple[Upstream, ...]
+    upstreams: tuple[Answering, ...]
     beside: Beside
     site: Site | Loopback
     form: AnswerForm | None
@@ -111,7 +111,7 @@ def boot(plan: PlannedSession, lab: Lab, running: ExitStack, pasted: Pasted | No
     try:
         environment = made_for(trial, stack, lab)
         bounds = plan.seat.bounds.fresh()
-        site = running.enter_context(between(trial.link, placed.load_cpus, seed_of(trial)))
+        site = _site(trial, placed, lab, running)
         with entered(site.server):  # whatever the server talks to is in its network
             ground = Ground(
                 lab.guest_tree, placed.upstream_cpus, given=lab.databases, walled=trial.link is not None
@@ -174,6 +174,21 @@ def boot(plan: PlannedSession, lab: Lab, running: ExitStack, pasted: Pasted | No
     )
 
 
+def _site(trial: Trial, placed: Placement, lab: Lab, running: ExitStack) -> Site | Loopback:
+    """Return the network that the server is in."""
+    if lab.apart is None:
+        return running.enter_context(between(trial.link, placed.load_cpus, seed_of(trial)))
+    if trial.link is not None:
+        raise ImpossibleError(FailureKind.UNAVAILABLE, LINKED)
+    return Loopback(host=lab.apart.address)
+
+
+LINKED = (
+    "a link is emulated between a server and a generator on one machine, and here the load comes from other hosts "
+    "over their own network; leave the link out"
+)
+
+
 def made_for(trial: Trial, stack: Stack, lab: Lab) -> Environment:
     """Return what the trial's server runs in, made if need be. Raises VelodromeError."""
     if trial.app is not None:
@@ -197,15 +212,13 @@ def _stack(trial: Trial, lab: Lab) -> Stack:
     return stack
 
 
-def _third_parties(trial: Trial, lab: Lab, placed: Placement, running: ExitStack) -> tuple[Upstream, ...]:
+def _third_parties(trial: Trial, lab: Lab, placed: Placement, running: ExitStack) -> tuple[Answering, ...]:
     """Start the simulated third parties: a recipe has one at most, an app as many as its user names."""
     thirds = apps.answering(trial.app, lab.third_parties) if trial.app else ()
     if trial.recipe.calls_upstream:
         thirds = (ThirdParty("", "0ms"),)  # each call tells its own
     return tuple(
-        running.enter_context(
-            third_party.start_as(third, cpus=placed.upstream_cpus, seed=seed_of(trial) + number)
-        )
+        running.enter_context(lab.third_party(third, cpus=placed.upstream_cpus, seed=seed_of(trial) + number))
         for number, third in enumerate(thirds)
     )
 

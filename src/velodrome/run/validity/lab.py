@@ -40,6 +40,8 @@ def generator_saturated(evidence: Evidence) -> Flag | None:
     if generator_fault(share) is None:
         return None
     who = "The generator" if facts.driver == "velodrome" else f"The generator {facts.driver}"
+    if facts.loaders:
+        who = f"The generator of agent {max(facts.loaders, key=lambda one: one.cpu_share or 0.0).name}"
     whose = "its core" if facts.generator_threads == 1 else f"its {facts.generator_threads} cores"
     return Flag(
         FlagKind.GENERATOR_SATURATED,
@@ -53,14 +55,18 @@ def generator_saturated(evidence: Evidence) -> Flag | None:
 def lagged(evidence: Evidence) -> Flag | None:
     """Requests went out late although a connection was free, by more than the latency shown can bear."""
     shares = {}
+    latest = max(evidence.facts.loaders, key=lambda one: one.lag_p99_ms or 0.0, default=None)
     for percentile in ("p50", "p99"):
         lag, due = getattr(evidence.facts.lag, percentile), getattr(evidence.facts.due, percentile)
+        if percentile == "p99" and lag and latest is not None:
+            lag = max(lag, latest.lag_p99_ms or 0.0)  # among all requests its part may lie beyond the p99
         if lag and due and lag > LAG_LEAST_MS and lag / due > LAG_TOLD:
             shares[percentile] = (lag / due, lag, due)
     if not shares:
         return None
     name = max(shares, key=lambda percentile: shares[percentile][0])
     _, late, shown = shares[name]
+    who = "The generator itself" if latest is None else f"The generator of agent {latest.name}"
     spoilt = [
         lag
         for name, (share, lag, _) in shares.items()
@@ -69,7 +75,7 @@ def lagged(evidence: Evidence) -> Flag | None:
     return Flag(
         FlagKind.GENERATOR_LAGGED,
         Severity.INVALID if spoilt else Severity.NOTE,
-        f"The generator itself sent late: its own lag at {name} is {milliseconds(late)}, "
+        f"{who} sent late: its own lag at {name} is {milliseconds(late)}, "
         f"and the latency shown there {milliseconds(shown)}.",
         "Read latency from when requests were sent, give the generator a CPU of its own, or lower the rate.",
         {"percentile": name, "lag_ms": late, "due_ms": shown},
@@ -121,6 +127,20 @@ def capped(evidence: Evidence) -> Flag | None:
     )
 
 
+def agent_lost(evidence: Evidence) -> Flag | None:
+    """An agent went, and with it its part of the load: what is measured is another load than that requested."""
+    lost = [one for one in evidence.facts.loaders if one.lost]
+    if not lost:
+        return None
+    return Flag(
+        FlagKind.AGENT_LOST,
+        Severity.INVALID,
+        f"Agent {lost[0].name} was lost during the load ({lost[0].lost}), which ended with it.",
+        "Look at it with velodrome cluster; with all agents there again, --resume goes on.",
+        {"agent": lost[0].name, "lost": len(lost)},
+    )
+
+
 def debug_build(evidence: Evidence) -> Flag | None:
     """An engine without optimisation costs several times the CPU."""
     if not evidence.facts.generator_debug:
@@ -133,7 +153,7 @@ def debug_build(evidence: Evidence) -> Flag | None:
     )
 
 
-OF_THE_GENERATOR: tuple[Check, ...] = (debug_build, generator_saturated, lagged, capped)
+OF_THE_GENERATOR: tuple[Check, ...] = (agent_lost, debug_build, generator_saturated, lagged, capped)
 
 
 # Was it the database? Real servers beside the server under test share the CPUs of the load and can use them up.

@@ -1,0 +1,357 @@
+"""A server whose load and third parties are on other hosts: the side of its own host.
+
+    process of the race --- «load this», by an event ---> command --- conducts it ---> loading agents
+    (Conducted)         <-- how it goes, by words   ---           (placing.py)  ---> agent of third parties (Thirds)
+
+The process that runs races everywhere (`blocks.py`) serves, samples and judges flags here as anywhere. In the place of
+an engine and of a third party of its own it has these: each says what it needs, and waits for words about it. When the
+measured span begins and ends it reads from its own clock: it hears before, at which moment of this clock all agents
+begin. `Thirds` is what an agent does that runs third parties for a server elsewhere.
+"""
+
+import base64
+import json
+import queue
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from types import TracebackType
+from typing import Any, Self
+
+import psutil
+
+from velodrome.model.app import ThirdParty
+from velodrome.model.errors import LoadElsewhereError, UnfitLoadError, UpstreamError, VelodromeError
+from velodrome.model.load import Load
+from velodrome.model.measurement import Loader, LoadFacts, UpstreamFacts
+from velodrome.model.results import adapter
+from velodrome.run import third_party
+from velodrome.run.drivers import load_document
+from velodrome.run.drivers.driver import OWN, LoadEvent, OnEvent, Target
+from velodrome.run.drivers.velodrome import VelodromeDriver
+from velodrome.run.engine import LoadSpec
+from velodrome.run.third_party import Upstream
+
+Say = Callable[[dict[str, Any]], None]
+Word = Mapping[str, Any]
+
+SPEC_BODIES = ("body", "expect_body")
+"""Fields of a load that are bytes."""
+QUIET_S = 90.0
+"""Without a word about a load for so long nobody conducts it: getting ready may take a minute."""
+THIRD_S = 30.0
+"""For an agent to start a third party, or to say what it did."""
+LOOK_S = 0.25
+"""So often it is looked whether the server still lives."""
+FORGOTTEN_S = 10.0
+"""Third parties that nobody asks about for so long have lost their race."""
+
+
+@dataclass(frozen=True)
+class Around:
+    """What is around the server's host, as its process has to know it: plain data."""
+
+    address: str
+    """Of the server's host, as the others reach it."""
+    cpus: tuple[int, ...]
+    """For the server."""
+    load_cpus: tuple[int, ...] = ()
+    """Of its machine, that loading agents use all the same."""
+    pids: tuple[int, ...] = ()
+    """Of these agents: what they use is not that of other programs."""
+
+
+def plain_spec(spec: LoadSpec) -> dict[str, Any]:
+    """Return a load as JSON-ready values."""
+    found = json.loads(spec.json())
+    for name in SPEC_BODIES:
+        value = getattr(spec, name)
+        found[name] = None if value is None else base64.b64encode(value).decode()
+    return dict(found)
+
+
+def read_spec(plain: Mapping[str, Any]) -> LoadSpec:
+    """Return a load from what `plain_spec` made of it."""
+    bodies = {name: None if plain[name] is None else base64.b64decode(plain[name]) for name in SPEC_BODIES}
+    return LoadSpec(**{**plain, **bodies})
+
+
+# --- The process of the race.
+
+
+class Way:
+    """From the process of a race to the command, which conducts for it, and back."""
+
+    def __init__(self, say: Say) -> None:
+        self._say = say
+        self._heard: dict[int, queue.SimpleQueue[Word]] = {}
+
+    def begin(self, event: str, **facts: Any) -> "Thread":
+        """Say that something is needed; return by what it goes on."""
+        number = len(self._heard) + 1
+        heard = self._heard[number] = queue.SimpleQueue()
+        self.say(event, number, **facts)
+        return Thread(self, number, heard)
+
+    def say(self, event: str, number: int, **facts: Any) -> None:
+        """Say something about what was begun."""
+        self._say({"event": event, "number": number, **facts})
+
+    def hear(self, word: Word) -> None:
+        """Take a word in; by any thread."""
+        if (heard := self._heard.get(int(word["about"]))) is not None:
+            heard.put(word)
+
+
+@dataclass(frozen=True)
+class Thread:
+    """What was begun, and what is heard of it."""
+
+    way: Way
+    number: int
+    heard: "queue.SimpleQueue[Word]"
+
+    def say(self, event: str) -> None:
+        """Say something about it."""
+        self.way.say(event, self.number)
+
+    def word(self, limit_s: float) -> Word | None:
+        """Return the next word about it; None: there was none in that time."""
+        with suppress(queue.Empty):
+            return self.heard.get(timeout=max(0.0, limit_s))
+        return None
+
+
+class Conducted:
+    """A driver whose load agents on other hosts carry."""
+
+    name = OWN
+
+    def __init__(self, way: Way, around: Around, seed: int) -> None:
+        self._way, self._around, self._seed = way, around, seed
+
+    def run(self, load: Load, target: Target, on_event: OnEvent) -> LoadFacts:
+        """See `Driver.run`. Raises UnfitLoadError, LoadElsewhereError."""
+        if load.driver != OWN:
+            raise UnfitLoadError(load.driver, "agents", "other hosts", f"agents carry loads of {OWN} alone")
+        # Of the specification the address alone is not the user's: servers listen on it, and agents may load it.
+        spec = VelodromeDriver(seed=self._seed).spec(load, target)
+        thread = self._way.begin("load", spec=plain_spec(spec))
+        try:
+            ended = _Going(load, on_event, thread, self._around).to_the_end()
+        except BaseException:
+            thread.say("load-end")
+            raise
+        try:
+            found = load_document.facts_of(ended["document"])
+            return replace(found, loaders=tuple(map(_loader, ended["document"]["agents"])))
+        except (ValueError, KeyError, TypeError) as error:
+            raise LoadElsewhereError(f"what came back cannot be read: {error!r}") from error
+
+
+def _loader(row: Mapping[str, Any]) -> Loader:
+    return Loader(
+        row["name"],
+        row["host"],
+        row["server_round_trip_ms"],
+        row["requests"],
+        row["ok"],
+        row["cpu_share"],
+        row["lag_p99_ms"],
+        row["steal_share"],
+        row["lost"] or "",
+    )
+
+
+class _Going:
+    """One load, from «load this» to its document."""
+
+    def __init__(self, load: Load, on_event: OnEvent, thread: Thread, around: Around) -> None:
+        self._load, self._on_event, self._thread, self._around = load, on_event, thread, around
+        self._to_come: list[tuple[int, str]] = []
+        """Moments of this clock at which the measured span begins and ends."""
+        self._over = False
+        self._tick: Mapping[str, Any] | None = None
+
+    def to_the_end(self) -> Word:
+        """Tell what happens as it does, and return the last word. Raises LoadElsewhereError."""
+        heard_at = time.monotonic()
+        while True:
+            wait_s = LOOK_S
+            if self._to_come:
+                wait_s = min(wait_s, (self._to_come[0][0] - time.monotonic_ns()) / 1e9)
+            word = self._thread.word(wait_s)
+            while self._to_come and self._to_come[0][0] <= time.monotonic_ns():
+                at, kind = self._to_come.pop(0)
+                self._tell(kind, {"monotonic_ns": at})
+            if word is None:
+                if time.monotonic() - heard_at > QUIET_S:
+                    raise LoadElsewhereError("nobody conducted it any more")
+                if self._tick is not None:
+                    self._tell("tick", self._tick)  # whoever listens sees whether the server lives
+                continue
+            heard_at = time.monotonic()
+            if (last := self._take(word)) is not None:
+                return last
+
+    def _take(self, word: Word) -> Word | None:
+        """Take a word in; return it if it is the last."""
+        kind = word["is"]
+        if kind == "began":
+            begin = int(word["at_ns"])
+            measuring = begin + round(self._load.warmup_s * 1e9)
+            self._to_come = [(measuring, "measuring")]
+            if self._load.requests is None:
+                self._to_come.append((measuring + round(self._load.duration_s * 1e9), "span_ended"))
+            for pid in _engines(self._around.pids):
+                self._tell("started", {"pid": pid})
+        elif kind == "tick":
+            self._tick = word["facts"]
+            self._tell("tick", word["facts"])
+        elif kind == "refused":
+            raise LoadElsewhereError(str(word["why"]))
+        elif kind == "ended":
+            now = time.monotonic_ns()
+            left = [name for _, name in self._to_come]
+            for name in [*left, *(["span_ended"] if self._load.requests is not None else [])]:
+                self._tell(name, {"monotonic_ns": now})  # it ended early, or by its number of requests
+            return word
+        return None
+
+    def _tell(self, kind: str, facts: Mapping[str, Any]) -> None:
+        if not self._on_event(LoadEvent(kind, facts)) and not self._over:
+            self._over = True
+            self._thread.say("load-end")
+
+
+def _engines(agents: Iterable[int]) -> list[int]:
+    """Return the processes of agents on this machine, with the engines that they or their holders started."""
+    found: dict[int, None] = {}
+    for pid in agents:
+        with suppress(psutil.Error):
+            agent = psutil.Process(pid)
+            holder = agent.parent()
+            held = holder is not None and "velodrome" in " ".join(holder.cmdline())
+            for one in (agent, *(holder if held and holder else agent).children(recursive=True)):
+                found[one.pid] = None
+    return list(found)
+
+
+class ThirdElsewhere:
+    """A third party that an agent on another host runs."""
+
+    def __init__(self, thread: Thread, word: Word) -> None:
+        self._thread = thread
+        self.url = str(word["url"])
+        self.pid: int | None = word.get("pid")
+        self._about = {name: word[name] for name in ("agent", "host", "round_trip_ms")}
+
+    def begin(self) -> None:
+        """Forget what was said before: who conducts the load has it say what it did, at the end of the span."""
+        while self._thread.word(0.0) is not None:
+            pass
+
+    def end(self) -> UpstreamFacts:
+        """Return what happened over the span. Raises UpstreamError."""
+        return replace(third_party.facts_of(self._said()), **self._about)
+
+    def so_far(self) -> int:
+        """Return how many requests it got since it was started. Raises UpstreamError."""
+        self._thread.say("third-facts")
+        return int(self._said()["requests"])
+
+    def _said(self) -> Mapping[str, Any]:
+        word = self._thread.word(THIRD_S)
+        if word is None or word["is"] != "facts":
+            why = "nobody said what it did" if word is None else str(word["why"])
+            raise UpstreamError(f"agent {self._about['agent']}: {why}")
+        facts: Mapping[str, Any] = word["facts"]
+        return facts
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._thread.say("third-end")
+
+
+def third_elsewhere(way: Way, third: ThirdParty, seed: int) -> ThirdElsewhere:
+    """Have a third party started on another host. Raises UpstreamError."""
+    plain = adapter(ThirdParty).dump_python(third, mode="json")
+    thread = way.begin("third", third=plain, seed=seed)
+    word = thread.word(THIRD_S)
+    if word is None or word["is"] != "there":
+        raise UpstreamError("no agent started it in time" if word is None else str(word["why"]))
+    return ThirdElsewhere(thread, word)
+
+
+# --- The agent that runs third parties.
+
+
+@dataclass
+class _Running:
+    """Third parties of one race."""
+
+    asked: float
+    every: dict[int, Upstream] = field(default_factory=dict)
+
+
+class Thirds:
+    """The third parties that an agent runs, by race; all calls block, so that they are of a thread."""
+
+    def __init__(self, cpus: Sequence[int]) -> None:
+        self._cpus, self._races = tuple(cpus), dict[str, _Running]()
+
+    @property
+    def any(self) -> bool:
+        """Whether there are any."""
+        return bool(self._races)
+
+    def do(self, what: str, race: str, number: int, said: str, host: str) -> str:
+        """Start one (`start`), keep those of a race (`keep`), say of all what they did since that was asked (`facts`),
+        end one (`end`) or all (`over`).
+
+        Returns JSON; `host` is the address to listen on.
+        """
+        try:
+            return json.dumps(self._done(what, race, number, said, host))
+        except VelodromeError as error:
+            return json.dumps({"error": str(error)})
+
+    def _done(self, what: str, race: str, number: int, said: str, host: str) -> dict[str, Any]:
+        running = self._races.get(race)
+        if running is not None:
+            running.asked = time.monotonic()
+        if what == "start":
+            plain = json.loads(said)
+            third = adapter(ThirdParty).validate_python(plain["third"])
+            made = third_party.start_as(third, cpus=self._cpus, seed=plain["seed"], host=host)
+            running = self._races.setdefault(race, _Running(time.monotonic()))
+            running.every[number] = made
+            return {"url": made.url, "pid": made.pid}
+        if running is None:
+            return {} if what in ("end", "over") else {"error": "it runs none for this race any more"}
+        if what == "keep":
+            return {}
+        if what == "facts":
+            return {str(own): dict(one.asked()) for own, one in running.every.items()}
+        for own in [number] if what == "end" else [*running.every]:
+            if (one := running.every.pop(own, None)) is not None:
+                one.stop()
+        if what == "over":
+            del self._races[race]
+        return {}
+
+    def forget(self) -> None:
+        """End those that nobody asks about any more."""
+        for race, running in [*self._races.items()]:
+            if time.monotonic() - running.asked > FORGOTTEN_S:
+                self._done("over", race, 0, "", "")
+
+    def close(self) -> None:
+        """End all."""
+        for race in [*self._races]:
+            self._done("over", race, 0, "", "")

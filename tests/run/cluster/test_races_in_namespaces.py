@@ -1,0 +1,245 @@
+"""A race over machines, in network namespaces as hosts: one serves, two load it, and one has the third party."""
+
+import os
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from subprocess import Popen
+from typing import Any
+
+import psutil
+import pytest
+from tests.run.cluster import hosts
+from tests.run.cluster.hosts import Host, Network
+
+from velodrome.model.measurement import FlagKind, Measurement
+from velodrome.run.cluster import keys
+from velodrome.run.link import entered
+from velodrome.run.racing import store
+
+pytestmark = hosts.needed
+
+COMMAND, SERVER, LOADS, THIRD = 0, 1, (2, 3), 4
+AGENT = """
+import asyncio, sys
+from pathlib import Path
+from velodrome.run.cluster import agent, talking
+address, name, host, folder, allow, roles, cpu = sys.argv[1:]
+policy = agent.Policy(name, (roles,), (int(cpu),), tuple(filter(None, (allow,))))
+asyncio.run(agent.serve(address, policy, talking.security("tls", Path(folder)), host=host,
+                        on_ready=lambda one: print("here", flush=True)))
+"""
+"""An agent that is no root's: one of root serves nothing."""
+STUDY = """
+title = "A race over machines"
+blocks = {blocks}
+contestants = ["socketserver-single", "asyncio-streams"]
+[[questions]]
+name = "calling"
+loads = [{{rate = 100, connections = 40, duration = "{seconds}s", warmup = "0.3s"}}]
+[questions.recipe]
+about = "calls a third party"
+steps = [{{do = "call", latency_ms = 5}}, {{do = "body", size = 64}}]
+"""
+
+
+class Placed:
+    """Agents with the roles of such a race, on their hosts."""
+
+    def __init__(self, network: Network, address: str, folder: Path) -> None:
+        self.network, self.address, self.folder = network, address, folder
+        self.agents: dict[str, Popen[str]] = {}
+
+    def start(self, number: int, role: str, cpu: int, allow: str = "") -> None:
+        """Start an agent on a host."""
+        host, name = self.network.hosts[number], f"host-{number}"
+        words = (self.address, name, host.address, str(self.folder), allow, role, str(cpu))
+        self.agents[name] = host.start(hosts.VELODROME[0], "-c", AGENT, *words)
+        hosts.said(self.agents[name])
+
+    def command(self, *words: str, lock: Path) -> "Popen[str]":
+        """Start a command of velodrome on the first host."""
+        return self.network.hosts[COMMAND].start(
+            *hosts.VELODROME,
+            *words,
+            *("--agents", self.address, "--keys", str(self.folder)),
+            env={"VELODROME_LOCK": str(lock)},
+        )
+
+
+@contextmanager
+def placed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, allowed: bool = True) -> Iterator[Placed]:
+    """Have hosts, a coordinator on the first, and agents on the others."""
+    monkeypatch.setenv("VELODROME_LOCK", str(tmp_path / "measuring.lock"))
+    first, last = 0, max(os.sched_getaffinity(0))
+    folder = keys.make(tmp_path / "keys").folder
+    with ExitStack() as stack:
+        network = stack.enter_context(hosts.network(5))
+        cluster = stack.enter_context(network.cluster(folder, (), ""))
+        found = Placed(network, cluster.address, folder)
+        try:
+            found.start(SERVER, "server", first)
+            for number in LOADS:
+                found.start(number, "load", last, network.hosts[SERVER].address if allowed else "")
+            found.start(THIRD, "third-party", last)
+            yield found
+        finally:
+            for process in found.agents.values():
+                hosts.ended(process)
+
+
+class Watched:
+    """Sees, while it runs, who serves on a host and from where connections come."""
+
+    def __init__(self, host: Host) -> None:
+        self.host, self.over = host, threading.Event()
+        self.servers: set[str] = set()
+        self.origins: set[str] = set()
+        self.listened: set[str] = set()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> "Watched":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.over.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        with entered(self.host.namespace):
+            own = os.readlink("/proc/thread-self/ns/net")
+            while not self.over.wait(0.1):
+                ports = set()
+                for pid in psutil.pids():
+                    with suppress(OSError, psutil.Error):
+                        if os.readlink(f"/proc/{pid}/ns/net") == own:
+                            line = " ".join(psutil.Process(pid).cmdline())
+                            self.servers |= {line} if "velodrome.guest" in line else set()
+                rows = [
+                    line.split() for line in Path("/proc/thread-self/net/tcp").read_text().splitlines()[1:]
+                ]
+                for row in rows:
+                    address, port = row[1].split(":")
+                    if row[3] == "0A" and _ip(address) == self.host.address and int(port, 16) < 61_000:
+                        ports.add(port)
+                for row in rows:
+                    if row[3] == "01" and row[1].split(":")[1] in ports - self._agents():
+                        self.origins.add(_ip(row[2].split(":")[0]))
+
+    def _agents(self) -> set[str]:
+        """Return ports that agents listen on."""
+        found = set()
+        for process in hosts.marked():
+            with suppress(psutil.Error, OSError):
+                for one in process.net_connections("tcp"):
+                    if one.status == psutil.CONN_LISTEN:
+                        found.add(f"{one.laddr.port:04X}")
+        return found
+
+
+def _ip(text: str) -> str:
+    return ".".join(str(byte) for byte in reversed(bytes.fromhex(text)))
+
+
+def study(tmp_path: Path, seconds: float = 1.0, blocks: int = 2) -> str:
+    file = tmp_path / "machines.toml"
+    file.write_text(STUDY.format(seconds=seconds, blocks=blocks))
+    return str(file)
+
+
+def over(process: "Popen[str]", limit_s: float = 90.0) -> tuple[int, str, str]:
+    out, error = process.communicate(timeout=limit_s)
+    return process.returncode, out, error
+
+
+def measured(out: Path) -> Sequence[Measurement]:
+    trials = store.read(out).trials
+    assert all(isinstance(one, Measurement) for one in trials), trials
+    return [one for one in trials if isinstance(one, Measurement)]
+
+
+@pytest.mark.exhaustive
+def test_a_server_on_one_host_is_raced_from_two_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "run"
+    with placed(tmp_path, monkeypatch) as cluster:
+        before = {one.pid for one in hosts.marked()}
+        with Watched(cluster.network.hosts[SERVER]) as watched:
+            code, said, error = over(
+                cluster.command("run", study(tmp_path), "--out", str(out), lock=tmp_path / "measuring.lock")
+            )
+        assert code in (0, 4), (said, error)
+        hosts.until(lambda: {one.pid for one in hosts.marked()} <= before)
+        trials = measured(out)
+        assert len(trials) == 4
+        for one in trials:
+            loaders: Mapping[str, Any] = {loader.name: loader for loader in one.load.loaders}
+            assert sorted(loaders) == ["host-2", "host-3"]
+            for loader in loaders.values():
+                assert loader.round_trip_ms > 0
+                assert loader.requests == one.load.requests / 2 == 50
+            assert one.load.ok == one.load.requests
+            assert one.placement.apart
+            assert one.placement.server_cpus == (0,)
+            assert f"{cluster.network.hosts[SERVER].address}" in " ".join(one.command)
+            assert one.upstream is not None
+            assert (one.upstream.agent, one.upstream.requests > 50) == ("host-4", True)
+        assert watched.servers
+        assert watched.origins >= {cluster.network.hosts[number].address for number in LOADS}
+        assert watched.origins <= {cluster.network.hosts[number].address for number in (SERVER, *LOADS)}
+        assert "host-2" in said
+        assert "host-4" in said
+
+
+@pytest.mark.exhaustive
+def test_a_loading_host_that_dies_spoils_its_trial_and_resume_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, lock = tmp_path / "run", tmp_path / "measuring.lock"
+    with placed(tmp_path, monkeypatch) as cluster:
+        before = {one.pid for one in hosts.marked()}
+        command = cluster.command("run", study(tmp_path, 3.0), "--out", str(out), lock=lock)
+        file = out / store.NAME
+        hosts.until(lambda: file.exists() and len(file.read_bytes().splitlines()) == 2)
+        victim = psutil.Process(cluster.agents["host-3"].pid)
+        hosts.until(lambda: any("engine_process" in " ".join(_line(one)) for one in victim.children()))
+        time.sleep(1.5)  # into the load: it has a second of getting ready, and three of measuring
+        victim.kill()
+        code, said, error = over(command)
+        assert code == 3, (said, error)
+        assert "host-3" in error
+        assert "--resume" in error
+        spoilt = [one for one in measured(out) if FlagKind.AGENT_LOST in one.doubts]
+        assert [loader.name for one in spoilt for loader in one.load.loaders if loader.lost] == ["host-3"]
+        hosts.until(lambda: {one.pid for one in hosts.marked()} <= before)
+        cluster.start(3, "load", max(os.sched_getaffinity(0)), cluster.network.hosts[SERVER].address)
+        again = cluster.command("run", study(tmp_path, 3.0), "--out", str(out), "--resume", lock=lock)
+        code, said, error = over(again)
+        assert code in (0, 4), (said, error)
+        assert all(one.load.ok == one.load.requests and not one.doubts for one in measured(out))
+        assert len(measured(out)) == 4
+
+
+def _line(process: psutil.Process) -> list[str]:
+    with suppress(psutil.Error):
+        return process.cmdline()
+    return []
+
+
+@pytest.mark.exhaustive
+def test_a_load_that_an_agent_does_not_allow_is_refused_with_the_address_before_anything_is_served(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with placed(tmp_path, monkeypatch, allowed=False) as cluster:
+        command = cluster.command(
+            "run", study(tmp_path), "--out", str(tmp_path / "run"), lock=tmp_path / "lock"
+        )
+        code, _, error = over(command)
+        assert code == 2
+        assert "host-2" in error
+        assert f"--allow-target {cluster.network.hosts[SERVER].address}" in error
+        assert not (tmp_path / "run").exists()

@@ -1,0 +1,220 @@
+"""A race whose server, load and third parties are on agents of their own; here all of one machine, over loopback."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from velodrome.guest import catalog
+from velodrome.guest.recipe import Body, Call, Recipe
+from velodrome.judge.verdict import judge
+from velodrome.model.errors import (
+    AgentRefusedError,
+    AgentsGoneError,
+    NoAgentsError,
+    PlacingError,
+    UsageError,
+)
+from velodrome.model.load import Closed, Load, Open
+from velodrome.model.measurement import FlagKind, Measurement
+from velodrome.model.study import Question, Study
+from velodrome.model.trial import Contestant
+from velodrome.run.cluster import coordinator
+from velodrome.run.racing import store
+from velodrome.usecases import race
+from velodrome.usecases.apps import AppSpec
+from velodrome.usecases.compare import CompareSpec, compare
+from velodrome.usecases.quiet import Quiet
+from velodrome.usecases.race import OnHosts, RaceSpec
+from velodrome.usecases.studies import Trust
+from velodrome.usecases.terms import Terms
+
+HOST = "127.0.0.1"
+AGENT = """
+import asyncio, sys
+from velodrome.run.cluster import agent, talking
+name, roles, cpus = sys.argv[2], tuple(sys.argv[3].split(",")), tuple(map(int, filter(None, sys.argv[4].split(","))))
+asyncio.run(agent.serve(sys.argv[1], agent.Policy(name, roles, cpus), talking.security("tcp"), host="127.0.0.1",
+                        on_ready=lambda one: print("here", flush=True)))
+"""
+HELLO = catalog.recipes()["hello"]
+CALLING = Recipe("calling", "Calls a third party", (Call(5.0), Body(64)))
+CONTESTANTS = (Contestant("socketserver-single"), Contestant("asyncio-streams"))
+TRUST = Trust(given=True, ask=None, say=lambda _: None)
+
+
+@pytest.fixture(autouse=True)
+def own_lock(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let what is served here wait for nothing else that measures: no figure is looked at."""
+    monkeypatch.setenv("VELODROME_LOCK", str(tmp_path_factory.mktemp("lock") / "measuring.lock"))
+
+
+def study(recipe: Recipe = HELLO, blocks: int = 2, loads: Sequence[Load] = ()) -> Study:
+    loads = loads or (Load(Closed(2), 0.3, 0.1), Load(Open(200.0, "poisson"), 0.3, 0.1))
+    question = Question(recipe.name, recipe, tuple(loads))
+    return Study("over-machines", "A race over machines", (question,), CONTESTANTS, blocks=blocks)
+
+
+@contextmanager
+def agent(address: str, name: str, roles: str, cpus: str = "") -> Iterator[subprocess.Popen[bytes]]:
+    started = subprocess.Popen(
+        [sys.executable, "-c", AGENT, address, name, roles, cpus],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    try:
+        assert started.stdout is not None
+        assert started.stdout.readline() == b"here\n"
+        yield started
+    finally:
+        started.kill()
+        started.wait()
+        for pipe in (started.stdin, started.stdout):
+            if pipe is not None:
+                pipe.close()
+
+
+@contextmanager
+def cluster(**roles: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Run a coordinator and agents with these roles, each by its name."""
+    with ExitStack() as stack:
+        address = stack.enter_context(coordinator.coordinating(HOST, 0, 0))
+        yield address, {name: stack.enter_context(agent(address, name, own)) for name, own in roles.items()}
+
+
+class Seen(Quiet):
+    """Keeps what is said."""
+
+    def __init__(self) -> None:
+        self.said_so: list[str] = []
+
+    def preparing(self, text: str) -> None:
+        self.said_so.append(text)
+
+
+def test_the_server_and_its_load_and_third_party_are_of_agents_of_their_own(tmp_path: Path) -> None:
+    seen = Seen()
+    with cluster(serves="server", loads="load", more="load", third="third-party") as (address, _):
+        raced = race.race(RaceSpec(study(CALLING, 1), agents=address), TRUST, tmp_path / "run", seen)
+    assert raced.how == "complete"
+    run = store.read(tmp_path / "run")
+    assert len(run.trials) == 4
+    for one in run.trials:
+        assert isinstance(one, Measurement), one
+        assert [loader.name for loader in one.load.loaders] == ["loads", "more"]
+        assert sum(loader.requests for loader in one.load.loaders) == one.load.requests > 0
+        assert all(
+            loader.round_trip_ms is not None and loader.round_trip_ms > 0 for loader in one.load.loaders
+        )
+        assert one.placement.apart
+        assert len(one.placement.server_cpus) == len(os.sched_getaffinity(0))
+        assert one.upstream is not None
+        assert one.upstream.agent == "third"
+        assert one.upstream.requests >= one.load.ok * 0.5
+        assert one.server.cpu_s > 0
+    verdict = judge([run], catalog.stacks())
+    assert any("loads" in note and "more" in note and "server ran" in note for note in verdict.notes)
+    assert any("serves" in text and "loads" in text for text in seen.said_so)
+
+
+def test_what_cannot_be_placed_is_refused_with_its_name_before_anything_is_started(tmp_path: Path) -> None:
+    def refused(address: str, on: OnHosts, recipe: Recipe = HELLO) -> str:
+        with pytest.raises((PlacingError, NoAgentsError, AgentRefusedError, UsageError)) as error:
+            race.race(RaceSpec(study(recipe), agents=address, on=on), TRUST, tmp_path / "run", Quiet())
+        assert not (tmp_path / "run").exists()
+        return str(error.value)
+
+    with cluster(serves="server", loads="load") as (address, _):
+        assert "elsewhere" in refused(address, OnHosts(server="elsewhere"))
+        assert "serves" in refused(address, OnHosts(load=("serves",)))  # its role is another
+        assert "loads" in refused(address, OnHosts(server="loads", load=("loads",)))
+        assert "--third-party-on" in refused(address, OnHosts(), CALLING)
+        assert "--agents" in refused("", OnHosts(server="serves"))
+    with cluster(serves="server") as (address, _):
+        assert "role load" in refused(address, OnHosts())
+    with cluster(loads="load", more="load") as (address, _):
+        assert "role server" in refused(address, OnHosts(load=("loads",)))
+
+
+@pytest.mark.exhaustive
+def test_a_loading_agent_that_is_killed_spoils_its_trial_ends_the_race_and_resume_goes_on(
+    tmp_path: Path,
+) -> None:
+    out, loads = tmp_path / "run", (Load(Open(100.0, "poisson"), 3.0, 0.2),)
+    wanted = study(blocks=2, loads=loads)
+    with cluster(serves="server", loads="load", more="load") as (address, agents):
+
+        class Kills(Quiet):
+            """Kills an agent while the second server is loaded."""
+
+            number = 0
+
+            def heat_started(self, label: str, seconds_left: float | None) -> None:
+                Kills.number += 1
+                if Kills.number == 2:
+                    threading.Timer(2.0, lambda: os.kill(agents["more"].pid, signal.SIGKILL)).start()
+
+        with pytest.raises(AgentsGoneError, match="more"):
+            race.race(RaceSpec(wanted, agents=address), TRUST, out, Kills())
+        kept = store.read(out).trials
+        spoilt = [one for one in kept if isinstance(one, Measurement) and FlagKind.AGENT_LOST in one.doubts]
+        assert [loader.name for one in spoilt for loader in one.load.loaders if loader.lost] == ["more"]
+        assert len(kept) < 4
+        with agent(address, "more", "load"):
+            raced = race.race(RaceSpec(wanted, agents=address, resume=True), TRUST, out, Quiet())
+    assert raced.how == "complete"
+    whole = store.read(out).trials
+    assert len(whole) == 4
+
+
+APP = """
+import os, pathlib
+with open(os.environ["NOTED"], "a") as file:
+    print(os.getcwd(), os.path.exists(".env"), pathlib.Path("version").read_text().strip(), file=file)
+def app(environ, start):
+    start('200 OK', [('Content-Length', '1')])
+    return [b'x']
+"""
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("revision", ["", "HEAD"], ids=["folder", "revision"])
+def test_a_folder_is_served_where_it_was_sent_and_is_gone_afterwards(tmp_path: Path, revision: str) -> None:
+    shop, noted = tmp_path / "shop", tmp_path / "noted"
+    shop.mkdir()
+    for name, text in (
+        ("shop.py", APP),
+        ("version", "committed"),
+        (".gitignore", ".env\n"),
+        (".env", "KEY=1"),
+    ):
+        (shop / name).write_text(text)
+    for words in (("init", "-q"), ("add", "."), ("commit", "-qm", "first")):
+        who = ("-c", "user.name=me", "-c", "user.email=me@example.org")
+        subprocess.run(["git", *who, "-C", str(shop), *words], check=True, capture_output=True)
+    (shop / "version").write_text("changed")
+    app = AppSpec("shop:app", cwd=str(shop), env=(f"NOTED={noted}",))
+    terms = Terms(seconds=0.5, blocks=1, warmup_s=0.1, stacks=("waitress",))
+    with cluster(serves="server", loads="load") as (address, _):
+        spec = CompareSpec((app,), terms, agents=address, send=not revision, revision=revision)
+        raced = compare(spec, tmp_path / "run", Quiet())
+    assert raced.how == "complete"
+    for one in store.read(tmp_path / "run").trials:
+        assert isinstance(one, Measurement), one
+        assert one.trial.app is not None
+        assert one.trial.app.cwd == str(shop)
+        assert one.load.loaders
+    lines = [line.split() for line in noted.read_text().splitlines()]
+    elsewhere = [line for line in lines if not line[0].startswith(str(tmp_path)) and "/app-" in line[0]]
+    assert elsewhere
+    assert {(there, version) for _, there, version in elsewhere} == {
+        ("False", "committed" if revision else "changed")
+    }
+    assert not any(Path(folder).exists() for folder, _, _ in elsewhere)
