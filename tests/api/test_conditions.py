@@ -76,7 +76,7 @@ def test_commands_run_around_and_a_setup_that_fails_ends_it(tmp_path: Path) -> N
 
 
 def test_a_url_has_no_path_where_requests_say_it() -> None:
-    with pytest.raises(UsageError, match="without one"):
+    with pytest.raises(UsageError, match="without a path"):
         vd.load("http://127.0.0.1:9/shop", requests=["GET /cart"])
 
 

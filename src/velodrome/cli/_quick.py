@@ -61,7 +61,7 @@ class Declared:
 
 
 def parameters(command: Callable[..., None]) -> dict[str, Declared]:
-    """Return the parameters of a command by name. Raises TypeError where one does not say what it is."""
+    """Return the parameters of a command by name. Raises TypeError for a parameter that does not say what it is."""
     found = {}
     for name, annotation in command.__annotations__.items():
         if name == "return":

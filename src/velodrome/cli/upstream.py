@@ -101,7 +101,7 @@ def command(
         return
     with third_party.served_here(spec) as upstream:
         print(f"http://{host}:{upstream.port}", flush=True)
-        # A signal that comes right before a wait without an end is noticed only when the next one comes.
+        # A signal that comes right before a wait without an end is noticed only when the next signal comes.
         while not stop_requested.is_set():
             time.sleep(NOTICED_S)
         print(upstream.stop(), file=sys.stderr)

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from typing import Any, Dict, List, Mapping, Optional, Tuple, Type, Union
 
 EMBEDDED = "sqlite"
-"""The database that is in the server process itself: no companion has to run for it."""
+"""The database that is in the server process itself: no service has to run for it."""
 
 GRPC_PEER = "grpc"
-"""The companion that is called over gRPC."""
+"""The service that is called over gRPC."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Together:
 
 @dataclass(frozen=True)
 class ReadBody:
-    """Read the whole body of the request and refuse (status 400) one that is not `Recipe.upload_bytes` long."""
+    """Read the whole body of the request and refuse (status 400) a body that is not `Recipe.upload_bytes` long."""
 
 
 PLACES = ("global", "thread-local", "context-local", "greenlet-local", "thread-local-unpatched")
@@ -224,7 +224,7 @@ def _of_call(step: Call) -> List[str]:
 
 
 FILLER = b"<h1>Hello, World!</h1>"
-"""22 bytes, repeated and cut to make every answer: any answer is a prefix of any longer one."""
+"""22 bytes, repeated and cut to make every answer: any answer is a prefix of any longer answer."""
 
 RECIPE_VARIABLE = "VELODROME_RECIPE"
 """Environment variable that carries the recipe, as JSON, into a server process."""
@@ -252,7 +252,7 @@ class Recipe:
     upload_bytes: int = 0
     cookie_bytes: int = 0
     """Length of a cookie that each request carries, as a browser's do: servers that read a request in one go
-    read a short one only."""
+    read a short cookie only."""
 
     @property
     def wait_ms(self) -> float:

@@ -131,7 +131,7 @@ class Runner:
         return 0 < counted >= ENOUGH * scheduled - 1e-9
 
     def bound_under(self, load: Load) -> Side | None:
-        """Return on which side of its figures its true ones are, if they are bounds.
+        """Return on which side of its figures the true values are, if they are bounds.
 
         Above what a generator without CPU let it do. Not above what it reached where it spoilt blocks by itself; who
         did both is bounded from above, which is what a user would see.

@@ -4,8 +4,8 @@
     still_open(study, results, stacks, SHIPPED, blocks=3)      None: it is not looked at after three blocks
 
 A look after 2, 4 and 8 blocks asks the judge. A contestant that is clearly behind is not started again and keeps the
-figures it has; a question whose answer is settled (one leads, or those who lead are equal, or it does not matter) is
-left. The others race on.
+figures it has; a question whose answer is settled (a contestant leads, or those who lead are equal, or it does not
+matter) is left. The others race on.
 
 Each look could err, so each spends a part of the 5 % by which the whole may be wrong. The three looks have 0.5 % each,
 and the verdict in the end has what is left, 3.5 %: a race that must not be stopped for a chance effect is stopped only

@@ -454,7 +454,7 @@ def _merged(texts: Sequence[str | None]) -> Histogram:
 
 
 def standings(question: Question, runners: Sequence[Runner], ranking: Ranking | None) -> tuple[Standing, ...]:
-    """Return all rows: the ranked ones by their estimates, then those set aside, then those that failed."""
+    """Return all rows: the ranked contestants by their estimates, then those set aside, then those that failed."""
     load = question.ranking_load
     rates = rates_of(question, runners)
     costs = alone([cpu_cost(runner, load) for runner in runners])

@@ -828,15 +828,15 @@ def by_chance(t: float, design: Design, shape: tuple[float, ...] = ()) -> float:
     With a shape of the noise, the larger of that by the shape and that by normal noise.
     """
     found = (
-        (1 + WORLDS - int(np.searchsorted(_statistics(design, pool), abs(t)))) / (WORLDS + 1)
-        for pool in {(), shape}
+        (1 + WORLDS - int(np.searchsorted(_statistics(design, noise), abs(t)))) / (WORLDS + 1)
+        for noise in {(), shape}
     )
     return min(1.0, max(found))
 
 
 def critical_of_difference(chance: float, design: Design, shape: tuple[float, ...] = ()) -> float:
     """Return how many standard errors a difference reaches by chance in a share of worlds."""
-    return max(float(np.quantile(_statistics(design, pool), 1 - chance)) for pool in {(), shape})
+    return max(float(np.quantile(_statistics(design, noise), 1 - chance)) for noise in {(), shape})
 
 
 @lru_cache(maxsize=128)
@@ -1055,10 +1055,10 @@ class Restlessness:
         repeated = [figure for figure in figures if figure.design.own_df > 1]
         if len(repeated) < _FEWEST_TO_TELL:
             return Restlessness(1.0, ())
-        df = float(np.median([two.design.own_df for two in repeated]))
-        middle = float(np.median([two.own / _presumed(two) for two in repeated]))
+        df = float(np.median([figure.design.own_df for figure in repeated]))
+        middle = float(np.median([figure.own / _presumed(figure) for figure in repeated]))
         factor = max(1.0, middle * df / median_of_chi2(df))
-        scaled = [two.residuals / math.sqrt(_spread_of(two, factor)) for two in repeated]
+        scaled = [figure.residuals / math.sqrt(_spread_of(figure, factor)) for figure in repeated]
         return Restlessness(factor, shape(scaled))
 
 

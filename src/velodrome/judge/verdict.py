@@ -272,7 +272,7 @@ HERE = "the machine that the race began on"
 def _joined(runs: Sequence[Results]) -> list[Result]:
     """Return all results; the blocks of a later file count on from those of the file before it.
 
-    Where the files are of machines that differ, what names no host of its own gets one by its machine.
+    Where the files are of machines that differ, what names no host of its own gets that of its machine.
     """
     kinds = list(dict.fromkeys(_kind(run.header.machine) for run in runs))
     of_name: dict[str, list[tuple[str, ...]]] = {}

@@ -72,7 +72,7 @@ class Figures:
     """Share of the requests that were not answered right."""
 
     def of(self, metric: str) -> float:
-        """Return one by its name."""
+        """Return a figure by the name of its metric."""
         value: float = getattr(self, metric)
         return value
 

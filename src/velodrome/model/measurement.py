@@ -85,7 +85,7 @@ UNTIMED = ("refused", "reset", "bad_protocol")
 
 
 def under_way(counts: Mapping[str, Any], loop: str) -> int:
-    """Return how many requests of a closed loop were still under way at its end.
+    """Return how many requests of a closed loop were still in flight at its end.
 
     It sends requests until the end, so it always ends with some; they are younger than the time-out, and of a slow
     server they may be half of all. In an open loop each was due at its time and had as long as the others, and the
@@ -95,7 +95,7 @@ def under_way(counts: Mapping[str, Any], loop: str) -> int:
 
 
 def failed(counts: Mapping[str, Any], loop: str) -> int:
-    """Return how many requests failed: all without a right answer but those that were under way."""
+    """Return how many requests failed: all without a right answer but those that were in flight."""
     return int(counts["requests"]) - int(counts["ok"]) - under_way(counts, loop)
 
 
@@ -734,7 +734,7 @@ class Measurement:
 
     @property
     def server_cpus(self) -> int:
-        """How many CPUs the server had: of those it shared only the ones of which others used less than a half."""
+        """How many CPUs the server had: of those it shared only those of which others used less than a half."""
         placed = self.placement
         return len(placed.server_cpus) if self.shared_share < SHARED_SPOILS else placed.own_cpus
 

@@ -85,7 +85,7 @@ class Shape:
     samples: int
     idle_share: float | None
     opaque_share: float | None
-    """The part of the idle ones that were in an event loop written in C."""
+    """The part of the idle samples that were in an event loop written in C."""
     depth_mean: float | None
     depth_max: int | None
     by_package: Mapping[str, float]

@@ -114,7 +114,7 @@ class Run:
     line: int
     end_line: int
     awaits: int
-    """How many; of a loop one."""
+    """How many; 1 for a loop."""
     loops: bool
     """Whether it is one await in a loop."""
     before: str

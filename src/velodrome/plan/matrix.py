@@ -1,7 +1,7 @@
-"""From a study to its heats in the order they run, and how long that takes.
+"""From a study to its server sessions in the order they run, and how long that takes.
 
 A block holds every question × contestant once, in an order drawn from the seed; no block begins before the
-one before it has ended. So a machine that gets slower in the course of a race gets slower for all.
+last block has ended. So a machine that gets slower in the course of a race gets slower for all.
 
 `grid` is the matrix of a tuning: every stack that can serve, with the values of its knobs that make sense on so many
 CPUs: gunicorn-gthread[threads=16,workers=2], uvicorn[workers=2], …

@@ -43,7 +43,7 @@ def read_schedule(
 ) -> float | tuple[Step, ...] | None:
     """Return one rate, the steps of a schedule, or None where no rate is given.
 
-    Raises ValueError with a sentence for parts that do not make one together.
+    Raises ValueError with a sentence for parts that do not make a pace together.
     """
     between = rate is not None and ".." in rate and ":" not in rate
     for option, value in ((names.step, step), (names.ramp, ramp_s)):

@@ -5,7 +5,7 @@ recipe = "hello"                                                       or steps:
 links = ["loopback", {rtt = "160ms"}]                                  a question for each of them
 loads = [
     {rate = [1000, 1200, 1500], connections = 500, duration = "5s"},   three open loops: a list is an axis
-    {rate = "100..5000", step = 100, every = "5s", connections = 500}, one whose rate rises
+    {rate = "100..5000", step = 100, every = "5s", connections = 500}, an open loop whose rate rises
 ]
 """
 

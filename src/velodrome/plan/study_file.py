@@ -38,7 +38,7 @@ LEAST_REQUESTS = 500
 
 @dataclass(frozen=True)
 class Quick:
-    """How the quick form differs from the full one."""
+    """How the quick form differs from the full form."""
 
     blocks: int = 1
     budget_s: float | None = None
@@ -155,7 +155,7 @@ def _shortened(load: Load, pace: Schedule, scale: float, least_s: float) -> Load
 
 
 Placed = Sequence[tuple[Question, Place]]
-MOST_HEATS = 100_000
+MOST_SESSIONS = 100_000
 """Of a study: at a second each they would take more than a day."""
 
 
@@ -211,12 +211,12 @@ def build(tables: object, name: str, known: Known, findings: Findings) -> tuple[
 
 def _countable(contestants: int, questions: Placed, blocks: int, findings: Findings) -> None:
     """Tell what would take days, before it is laid out in memory."""
-    heats = contestants * len(questions) * blocks
-    if heats > MOST_HEATS:
+    sessions = contestants * len(questions) * blocks
+    if sessions > MOST_SESSIONS:
         findings.add(
             ("questions",),
-            f"{contestants} contestants, {len(questions)} questions and {blocks} blocks come to {heats} heats; give at "
-            f"most {MOST_HEATS}",
+            f"{contestants} contestants, {len(questions)} questions and {blocks} blocks come to {sessions} server "
+            f"sessions; give at most {MOST_SESSIONS}",
         )
 
 

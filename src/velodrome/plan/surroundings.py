@@ -8,7 +8,7 @@ r"""What surrounds a server, as people type it: the link to it, a third party it
 
 Units of a link must be written, because a bare `160` is milliseconds to one reader and seconds to another. The parts of
 a third party stand in any order behind commas: `latency`, `errors`, `stall`, `type`, `body`. A body is text, `@file`,
-or its size in bytes; its type follows from what it looks like unless the text names one.
+or its size in bytes; its type follows from what it looks like unless the text names a type.
 
 An environment file is read as dotenv reads it, but nothing is put in the place of `$NAME`:
 

@@ -1,4 +1,4 @@
-"""Files of strangers: how much reading one may take, and what it names that goes beyond measuring.
+"""Files of strangers: how much reading a file may take, and what it names that goes beyond measuring.
 
     budget = Budget(values=10_000, size=1_000_000)
     budget.take(1, len("some text"))          raises SpentError when more is taken than there is

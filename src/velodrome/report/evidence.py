@@ -446,7 +446,7 @@ def stalled(measurement: Measurement) -> list[bool]:
 
 
 def rates(measurement: Measurement) -> list[float | None]:
-    """Return right answers per second in each second; the last one may be cut short by the end of the span."""
+    """Return right answers per second in each second; the last second may be cut short by the end of the span."""
     lengths = (min(1.0, measurement.load.duration_s - at) for at in range(len(measurement.load.series)))
     pairs = zip(measurement.load.series, lengths, strict=True)
     return [second.ok / length if length > SHORTEST_S else None for second, length in pairs]

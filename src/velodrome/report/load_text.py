@@ -151,7 +151,7 @@ def lines(document: Mapping[str, Any], width: int = 80) -> list[str]:
 
 
 def agents_table(document: Mapping[str, Any]) -> list[str]:
-    """Return a row for each agent that carried the load, and why one was lost; none where this machine did it."""
+    """Return a row for each agent that carried the load, and why an agent was lost; none where this machine did it."""
     agents = document.get("agents") or ()
     if not agents:
         return []

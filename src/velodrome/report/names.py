@@ -157,7 +157,7 @@ def basis(view: LatencyView) -> str:
 
 
 def throughput(standing: Standing) -> str:
-    """Return requests a second with their interval, or on which side of them the true ones are."""
+    """Return requests a second with their interval, or on which side of them the true values are."""
     if standing.throughput_rps is None:
         return quantity.MISSING
     mark = {"at least": "≥ ", "at most": "≤ "}.get(standing.bound, "")

@@ -200,7 +200,7 @@ class Box:
 
 
 def stacks(text: str) -> dict[Stack, int]:
-    """Return the stacks at work of a stored profile, without what all begin with; nothing for a damaged one."""
+    """Return the stacks at work of a stored profile, without what all begin with; nothing for a damaged profile."""
     try:
         working = samples.busy(samples.parse(text))
     except ValueError:

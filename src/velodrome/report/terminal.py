@@ -497,7 +497,7 @@ class RaceView:
         self._plain(f"  {self._now}")
 
     def heat_started(self, label: str, seconds_left: float | None) -> None:
-        """Tell which heat runs now and how long the rest of the race takes."""
+        """Tell which server session runs now and how long the rest of the race takes."""
         self._now = visible(label)
         if seconds_left is not None:
             self._ends_at = self._clock() + seconds_left

@@ -1,7 +1,7 @@
 """One request to a server before any load, and what came back: right, wrong and how, or not yet.
 
-The engine sends it on a fresh connection (`ask_grpc`, `ask_chat`, `ask_mix`). `answer_form` sends one by hand, to see
-the head as the server wrote it: what a library that reads it would forgive and not report.
+The engine sends it on a fresh connection (`ask_grpc`, `ask_chat`, `ask_mix`). `answer_form` sends a request by hand, to
+see the head as the server wrote it: what a library that reads it would forgive and not report.
 """
 
 import re
@@ -40,13 +40,13 @@ class Partly:
 
 @dataclass(frozen=True)
 class Words:
-    """How a protocol tells of a try that failed."""
+    """How a protocol reports a try that failed."""
 
     foreign: str
     """Before what does not speak it."""
     silent: str
-    """In what the engine says of a server that takes the connection and says nothing of it: another matter than a
-    slow one.
+    """In what the engine says of a server that takes the connection and sends nothing: another matter than a
+    slow server.
     """
     broken: str
     """What breaks off when the connection does."""

@@ -1,7 +1,7 @@
 """The network between generator and server: two network namespaces of velodrome's own, joined as a `Link` says.
 
     with opened(link, cpus=placed.load_cpus, seed=1) as site:
-        with entered(site.server): ...           # server, third party and companions, on `site.host`
+        with entered(site.server): ...           # server, third party and services, on `site.host`
         with entered(site.client): ...           # generator
         site.begin(); ...; facts = site.end()
 
@@ -58,8 +58,8 @@ INHERITED = (
     "ipv4/tcp_wmem",
 )
 ADDED = {"ipv4/tcp_no_metrics_save": "1"}
-"""Else a connection begins with what the kernel learnt from the last one to the same address: the second load of a
-server would be faster than the first.
+"""Else a connection begins with what the kernel learnt from the last connection to the same address: the second load of
+a server would be faster than the first.
 """
 SNMP = "/proc/thread-self/net/snmp"
 DEVICES = "/proc/thread-self/net/dev"

@@ -113,7 +113,7 @@ class Serving:
     upstream: str = ""
     """Base URL of the third party, without a final slash."""
     beside: Mapping[str, str] = field(default_factory=dict)
-    """Variables with the addresses of companions: databases."""
+    """Variables with the addresses of services: databases."""
     turn_ns: str = ""
     """Nanoseconds of one turn of the CPU loop; empty: the server finds out."""
     app: str = ""

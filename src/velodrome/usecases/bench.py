@@ -352,8 +352,8 @@ class Bench:
             self._cold = True  # the server that it ran on is gone
             return stored
         for _ in range(AGAIN + 1):
-            # The arrivals of a block are the same for every candidate (`plan.seed_of`): the first load of a rate on
-            # one meets those that the first load of this rate meets on another.
+            # The arrivals of a block are the same for every candidate (`plan.seed_of`): the first load of a rate
+            # meets the same arrivals on each of them.
             trial = self._record.numbered(replace(self.trial, load=load))
             booted, lab = self._serving(trial, purpose)
             self._number += 1

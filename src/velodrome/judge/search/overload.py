@@ -36,7 +36,7 @@ IN_A_ROW = 3
 """Normal seconds, until it is believed."""
 SPOIL = (OF_THE_LAB - {FlagKind.CAPPED_BY_CONNECTIONS}) | {kind for kind in FlagKind if kind.of_the_moment}
 """Flags for which such a load says nothing of the server. That all connections are in use is no reason: who waits for
-one waits, and that counts from when the request was due."""
+a connection waits, and that counts from when the request was due."""
 
 
 def schedule(capacity: float, times: float, look_s: float, arrivals: Arrivals) -> Schedule:

@@ -34,7 +34,7 @@ UNUSED = 0.7
 LEAST_CROWD, MOST_CROWD, CROWDED = 32, 512, 4.0
 """Connections of the look, and how many times those that would be in work by what a request took alone."""
 SHARED = 0.35
-"""Of a process's memory that another worker of the same server adds, at least; forked ones share the rest."""
+"""Of a process's memory that another worker of the same server adds, at least; forked workers share the rest."""
 
 
 def crowd(candidate: Candidate, alone: Observation) -> int:
@@ -244,7 +244,7 @@ def _ms(value: float) -> str:
 #
 # A server that was just started grows for a while: threads are made, caches and arenas fill. So the second half of a
 # load is looked at, and memory leaks where the slope of a straight line through it is clear of its own error (as in
-# `judge/search/holding.py`) and worth telling: one that would not double in a day of this is none. A cache that fills
+# `judge/search/holding.py`) and worth a report: what would not double in a day is no leak. A cache that fills
 # looks the same for a while, but slows down: only what is seen for long, and as steep in the end, counts as going on.
 
 SURE = 5.0

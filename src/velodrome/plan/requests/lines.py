@@ -64,7 +64,7 @@ def read_line(text: str, folder: Path = Path()) -> Request:
 
 
 def kind(body: bytes) -> str:
-    """Return the content type that a body without one most likely has: its user would have named any other."""
+    """Return the content type that a body most likely has where its user names none."""
     text = body.decode(errors="replace").strip()
     if text[:1] in ("{", "[") and not text.startswith("{{"):
         return "application/json"

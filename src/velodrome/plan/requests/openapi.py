@@ -259,7 +259,7 @@ def operations_of(references: References) -> Iterator[Operation]:
 
 
 UNSAID = ("accept", "content-type", "authorization", "cookie")
-"""Headers that a document may not list as parameters (OpenAPI 3.1.0, section 4.8.12.2), and one made of others."""
+"""Headers that a document may not list as parameters (OpenAPI 3.1.0, section 4.8.12.2), and a header made of others."""
 
 
 @dataclass
@@ -310,7 +310,7 @@ def fill(references: References, *lists: object) -> Filled:
 
 
 def _texts(references: References, node: Node, name: str, *, needed: bool) -> Iterator[list[str]]:
-    """Yield each choice as its parts: one, unless it is an array."""
+    """Yield each choice as its parts: a single part, unless it is an array."""
     schema = references.node(_schema(node))
     example = _example(references, node)
     if example is not None:

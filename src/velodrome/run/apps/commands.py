@@ -47,7 +47,7 @@ def around(
     The command after runs also when the command before is interrupted (KeyboardInterrupt), and not when it fails by
     itself. It runs to its end, or to its limit, whatever signals come; the third interrupt of all ends it. `tell` hears
     of it where the block was interrupted. `variables` count before those of our own environment. Raises
-    CommandFailedError when one fails or does not end in time; of the command after the block only where the block
+    CommandFailedError when a command fails or does not end in time; of the command after the block only where the block
     itself did not raise. Raises TeardownInterruptedError.
     """
     env = {**os.environ, **current_variables(), **variables}

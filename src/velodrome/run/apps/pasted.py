@@ -40,7 +40,7 @@ def _normal(name: str) -> str:
 def script(lines: str, folder: str = "") -> str:
     """Return what a POSIX shell is given: the lines without those that install, and the server in the shell's place.
 
-    With a `folder`, everything in it is linked into the current one first; what the lines write replaces a link.
+    With a `folder`, everything in it is linked into the current folder first; what the lines write replaces a link.
     """
     every = lines.split("\n")
     if every[0].startswith(INSTALLS):

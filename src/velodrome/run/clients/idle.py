@@ -155,7 +155,8 @@ def _reply(child: python.Child, line: bytes, patience_s: float) -> Mapping[str, 
 
 
 EACH = 8
-"""Connections for each worker: whichever wakes takes one, and a worker that gets none pays as described above."""
+"""Connections for each worker: whichever wakes takes a connection, and a worker that gets none pays as described
+above."""
 CONNECT_S = 2.0
 """For one connection, round trip included: who does not take it in time is not waited for."""
 

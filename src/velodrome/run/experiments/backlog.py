@@ -1,7 +1,7 @@
 """What a burst of new connections meets when the listen queue is shorter than it: resets, or seconds of waiting.
 
 On Linux the length of the queue bounds two: connections whose handshake is done and that nobody has accepted, and
-handshakes under way. A SYN that finds the first full is dropped, and the client sends it again after 1 s, then 2 s
+handshakes in progress. A SYN that finds the first full is dropped, and the client sends it again after 1 s, then 2 s
 later. A client that finds the second full is answered with a cookie (`tcp_syncookies`): the client believes itself
 connected and sends its request, and the server, which has kept nothing, drops that till there is room; it is sent
 again at growing intervals. Where neither was full at first the last packet of the handshake may find no room: it is
@@ -71,7 +71,7 @@ def burst(address: tuple[str, int], count: int, request: bytes, patience_s: floa
                 assert isinstance(connection, socket.socket)
                 if _step(connection, key.data, request, time.monotonic() - began):
                     selector.unregister(connection)
-                    connection.close()  # a server may wait for that before it takes the next one in
+                    connection.close()  # a server may wait for that before it takes the next connection in
                 else:
                     selector.modify(connection, selectors.EVENT_READ, key.data)
     return knocks

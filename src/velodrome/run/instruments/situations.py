@@ -343,21 +343,25 @@ async def stop(
     steady = [number / rate for number in range(int((event_s + long_s) * rate))]
     begin = time.monotonic() + 0.01
 
-    async def due(after_s: float) -> tuple[float, Answer]:
+    async def due(after_s: float) -> tuple[float, float, Answer]:
+        """Return when it was sent, when it ended, and how."""
         await asyncio.sleep(max(begin + after_s - time.monotonic(), 0.0))
         sent_s = time.monotonic() - begin
-        return sent_s, await _one(at, patience_s)
+        answer = await _one(at, patience_s)
+        return sent_s, time.monotonic() - begin, answer
 
     sent = [asyncio.ensure_future(due(one)) for one in sorted([*steady, *[BEFORE_S] * IN_FLIGHT])]
     await asyncio.sleep(max(begin + event_s - time.monotonic(), 0.0))
-    happened = _happen(at, server, stops, reloads, replaces)
+    # Taken before it: what it ends is reset while this is still in the call.
     happened_s = time.monotonic() - begin
+    happened = _happen(at, server, stops, reloads, replaces)
     answers = await asyncio.gather(*sent)
     if not happened:
         return Met(0, 0, figures={"usual_ms": 1000 * usual})
-    # One that was answered before the event says nothing of it.
-    ended = [(one, at_s) for at_s, one in answers if at_s + one.seconds >= happened_s]
-    counted = [one for one, at_s in ended if not stops or at_s < happened_s]
+    # One that was answered before the event says nothing of it. How long its answer took would not do to know that: a
+    # connection takes a while to open as well.
+    ended = [(answer, sent_s) for sent_s, ended_s, answer in answers if ended_s >= happened_s]
+    counted = [answer for answer, sent_s in ended if not stops or sent_s < happened_s]
     found = _met(
         [one for one in counted if one.outcome != "ok"],
         counted,
@@ -366,7 +370,7 @@ async def stop(
         rate=rate,
         seconds=time.monotonic() - begin - happened_s,
     )
-    later = Counter(f"later {one.outcome}" for one, at_s in ended if stops and at_s >= happened_s)
+    later = Counter(f"later {answer.outcome}" for answer, sent_s in ended if stops and sent_s >= happened_s)
     return replace(found, outcomes={**found.outcomes, **later})
 
 

@@ -19,7 +19,7 @@ NAME = "noise.json"
 
 
 def of(machine: Machine) -> Noise:
-    """Return the table for this machine; the shipped one where none was kept, or it cannot be read."""
+    """Return the table for this machine; the shipped table where none was kept, or it cannot be read."""
     seen = _seen(machine)
     return noise_of(seen) if seen else SHIPPED
 

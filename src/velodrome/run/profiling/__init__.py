@@ -1,1 +1,1 @@
-"""Profiles: a sampling profiler beside a server under load, in a heat of its own that nothing is ranked by."""
+"""Profiles: a sampling profiler beside a server under load, in a server session of its own, which nothing ranks."""

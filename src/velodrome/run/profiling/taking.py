@@ -236,7 +236,7 @@ class _Spy:
     def result(self) -> Recording:
         """Wait for what was recorded. Raises ProfilerError."""
         if self.recording is None:
-            raise ProfilerError("the load ended before it was under way", "Look at the server's log")
+            raise ProfilerError("the load ended before it was steady", "Look at the server's log")
         recording = self.recording.result()
         if not self.in_time:
             raise ProfilerError(

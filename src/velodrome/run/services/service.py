@@ -28,7 +28,7 @@ from velodrome.run.supervision.ward import Exit, Order, Ward
 
 @dataclass(frozen=True)
 class Ground:
-    """Where a companion is to run, and with what: plain data."""
+    """Where a service is to run, and with what: plain data."""
 
     guest_tree: Path
     cpus: tuple[int, ...] = ()
@@ -40,7 +40,7 @@ class Ground:
 
 
 class Running(Protocol):
-    """A companion that is there or about to be; leaving the `with` block ends it, if it is ours."""
+    """A service that is there or about to be; leaving the `with` block ends it, if it is ours."""
 
     @property
     def url(self) -> str:
@@ -80,7 +80,7 @@ class Service:
 
 
 PAUSE_S = 0.1
-"""Between two looks whether the companion still lives."""
+"""Between two looks whether the service still lives."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ def run_guest(
     ground: Ground,
     exited: Callable[[], Exit | None],
 ) -> Answered | Exit:
-    """Run `python -m arguments` to its end; returns how the companion ended if that is what happened first."""
+    """Run `python -m arguments` to its end; returns how the service ended if that is what happened first."""
     env = {
         **{name: os.environ[name] for name in INHERITED if name in os.environ},
         "PYTHONNOUSERSITE": "1",
@@ -145,7 +145,7 @@ def known_services() -> dict[str, Service]:
 
 @dataclass(frozen=True)
 class Beside:
-    """The companions that run, by name."""
+    """The services that run, by name."""
 
     running: Mapping[str, Running]
     versions: Mapping[str, str]
@@ -163,7 +163,7 @@ class Beside:
 
 
 def start_services(names: Iterable[str], ground: Ground, running: ExitStack) -> Beside:
-    """Start companions, all before any is waited for; `running` ends them.
+    """Start services, all before any is waited for; `running` ends them.
 
     Raises what `Companion.start` and `Running.ready` raise.
     """

@@ -333,7 +333,7 @@ class Tree:
         """Kill and collect what forks and ends faster than all of /proc is read.
 
         Whatever was orphaned is a child of ours, whose number is no other's until we collect it; nor is that of its
-        process group, which the kernel signals as a whole, forks under way included.
+        process group, which the kernel signals as a whole, forks in progress included.
         """
         until = time.monotonic() + CHASING_SECONDS
         own, before = os.getpid(), [0]
@@ -657,7 +657,7 @@ def main() -> None:
 
 
 def forked() -> int:
-    """Fork where a sentinel can inherit the tree; as fork(2), but -1 where it is done without one."""
+    """Fork where a sentinel can inherit the tree; as fork(2), but -1 where it is done without a sentinel."""
     try:
         return os.fork() if LINUX else -1
     except OSError:
