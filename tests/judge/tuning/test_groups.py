@@ -1,14 +1,14 @@
 """The race among settings over simulated hosts: nothing is compared across them, so a slower one deceives nobody."""
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import pytest
 from tests.judge.tuning.servers import APPS, CPUS, App, Servers, candidates, regret
 
 from velodrome.judge.tuning.groups import Groups
-from velodrome.judge.tuning.racing import qualifying, race
+from velodrome.judge.tuning.racing import qualifying, race, tune
 from velodrome.model.measurement import Purpose
 from velodrome.model.tuning import Ask, Candidate, Fate, Goal, Observation, TuneEnding, Wanted
 
@@ -167,3 +167,32 @@ def test_what_a_lost_host_had_not_settled_is_looked_at_anew_and_never_counts_bes
     for host, candidate, observed, final in hosts.stored:
         again.take(host, candidate, observed, final=final)
     assert again.tuned(out_of_time=False) == found
+
+
+@pytest.mark.exhaustive
+def test_four_hosts_need_less_time_than_one_and_choose_as_well(
+    record_property: Callable[[str, object], None],
+) -> None:
+    took: dict[int, float] = {}
+    for many in (1, 2, 4):
+        home: Servers
+        took[many], regrets = 0.0, []
+        for app in APPS:
+            for seed in range(8):
+                if many == 1:
+                    home = Servers(app, 100 * seed)
+                    best = tune(home, GRID, CAPACITY).best
+                    asked = [ask for _, ask in home.asked]
+                    took[many] += sum(takes_s(ask) for ask in asked if ask.purpose is not Purpose.CONFIRM)
+                else:
+                    hosts = Hosts(app, seed, dict.fromkeys("abcd"[:many], 1.0)).run()
+                    home, best = hosts.hosts[hosts.groups.home], hosts.groups.tuned(out_of_time=False).best
+                    loads = [seen.ask for _, _, seen, final in hosts.stored if final]
+                    took[many] += hosts.took_s
+                    took[many] -= sum(takes_s(ask) for ask in loads if ask.purpose is Purpose.CONFIRM)
+                assert best is not None
+                regrets.append(regret(home, GRID, best.candidate))
+        bad = sum(one > 0.08 for one in regrets)
+        record_property(f"{many} hosts", [round(took[many] / len(regrets)), bad, len(regrets)])
+        assert bad <= 4, regrets
+    assert took[4] < 0.9 * took[1]
