@@ -9,10 +9,12 @@ they gave, so that `velodrome judge` and `--resume` make the same of the folder.
 
 import os
 from collections import deque
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from velodrome.judge.tuning.racing import Loads, qualifying
 from velodrome.model.errors import AgentsDifferError, AgentsGoneError, StudyChangedError
@@ -69,8 +71,10 @@ def best_setting(spec: TuneSpec, search: Search, lab: Lab, follower: Quiet, fold
                 path, ["one machine measured it, and now agents would: leave --agents out"]
             )
         hosts.begin(plan, of.study, lab, follower)
-        if search.trial.limits.cpus is None:
-            _refuse_other_cpus(hosts)
+        for name, facts in hosts.facts.items():
+            if not _has_cpus(search, facts):
+                found = {"this machine": str(os.cpu_count()), name: str(facts["cpus"])}
+                raise AgentsDifferError("number of CPUs (name how many to tune for: --cpus)", found)
         replayed = taken_up(search, sought, record, follower)
         deciding = Deciding(search, template, sought, lab.stacks, replayed, record, follower)
         over = _OverHosts(
@@ -84,13 +88,9 @@ def best_setting(spec: TuneSpec, search: Search, lab: Lab, follower: Quiet, fold
     return judged(results, lab.stacks, str(folder), paste=search.paste)
 
 
-def _refuse_other_cpus(hosts: benching.Hosts) -> None:
-    """Raise AgentsDifferError where settings are laid out for the CPUs of this machine, and a host has others."""
-    here = os.cpu_count()
-    for name, facts in hosts.facts.items():
-        if facts["cpus"] != here:
-            found = {"this machine": str(here), name: str(facts["cpus"])}
-            raise AgentsDifferError("number of CPUs (name how many to tune for: --cpus)", found)
+def _has_cpus(search: Search, facts: Mapping[str, Any]) -> bool:
+    """Whether a host has the CPUs that settings are laid out for: those of `--cpus`, else as many as this machine."""
+    return search.trial.limits.cpus is not None or bool(facts["cpus"] == os.cpu_count())
 
 
 class _HostLeftError(Exception):
@@ -134,7 +134,8 @@ class _OverHosts:
             if self._groups.home not in self._present:
                 self._await_one()
                 self._qualify()
-                self._groups.begin_final(next(host for host, prepared in self._present.items() if prepared))
+                prepared = [host for host, prepared in self._present.items() if prepared]
+                self._groups.begin_final(self._groups.next_home(prepared))
             with suppress(_HostLeftError):
                 while not self._present[self._groups.home]:
                     self._next_of_home()
@@ -278,7 +279,7 @@ class _OverHosts:
         return what, happened
 
     def _take_up(self) -> None:
-        """Have the hosts that are new prepare themselves."""
-        for host in self._hosts.use():
+        """Have the hosts that are new prepare themselves; one that comes with other CPUs is left out."""
+        for host in self._hosts.use(partial(_has_cpus, self._deciding.asked)):
             self._present[host] = False
             self._say(host, PREPARE)

@@ -234,7 +234,7 @@ def test_more_threads_than_cpus_are_refused_before_anything_is_sent() -> None:
     assert counted.paths == []
 
 
-@pytest.mark.parametrize("victim", ["scheduler", "agent"])
+@pytest.mark.parametrize("victim", ["scheduler", pytest.param("agent", marks=pytest.mark.exhaustive)])
 def test_what_dies_of_a_local_cluster_is_reported_and_nothing_outlives_its_coordinator(victim: str) -> None:
     command = [sys.executable, "-m", "velodrome", "cluster", "start", "--local", "2", "--port", "0"]
     started = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

@@ -3,11 +3,12 @@
     groups = Groups(grid, wanted)
     groups.next_stack("a", present={"a", "b"})         # a host takes the next stack when it is free
     groups.take("a", candidate, observed, final=False)
-    groups.begin_final("a")                            # the best of each group, measured anew
+    groups.begin_final("a")                            # its group, and the best of each other group
 
 What a host does to all settings alike cancels where they are compared on one host, so they are only ever compared on
-one: within a group, and in the final. No figure of one host is weighed against one of another, and none is averaged
-over hosts. By how much hosts differ shows in the settings that were measured in their group and in the final.
+one: within a group, and in the final, which goes on with the group of its host. No figure of one host is weighed
+against one of another, and none is averaged over hosts. By how much hosts differ shows in the settings that were
+measured in their group and in the final.
 
 Whatever is known is made of loads alone, as in `racing.py`: a stack belongs to the group of the host that looked at it
 last, and the final is on the host that measured for it last. What a lost host measured of a stack that another looked
@@ -71,7 +72,7 @@ class Groups:
     @property
     def raced(self) -> int:
         """Loads of all groups and of the final, without those that confirm."""
-        return sum(one.raced for one in (*self.fields.values(), self.final))
+        return self.final.raced + sum(field.raced for field in self._others())
 
     # --- who races where
 
@@ -92,12 +93,29 @@ class Groups:
         return self.fields.setdefault(host, Field((), self.wanted))
 
     def begin_final(self, host: str) -> Field:
-        """Begin the final on a host: with the best of each group, or with all where there are no groups."""
+        """Go on with the group of a host, and with the best of each other group; with all where there are no groups.
+
+        What the host has measured of its group counts in the final, because it is of the same host.
+        """
         self.home = host
-        raced = [self.fields[one] for one in sorted(self.fields) if self.fields[one].arms]
-        finalists = [one for field in raced for one in field.qualified]
-        self.final = Field(finalists if raced else self.grid, self.wanted)
+        own = self._taken.get(host, [])
+        finalists = [one for field in self._others() if field.arms for one in field.qualified]
+        stacks = dict.fromkeys(one.candidate.contestant.stack for one in own)
+        grid = [*(one for stack in stacks for one in self._of(stack)), *finalists]
+        self.final = Field(grid if self.fields else self.grid, self.wanted)
+        for one in own:
+            self.final.take(one.candidate, one.observed)
         return self.final
+
+    def next_home(self, prepared: Collection[str]) -> str:
+        """Return the host where most of those are that may be the best: they are not measured again."""
+        return max(
+            sorted(prepared), key=lambda one: len(self.fields[one].qualified) if one in self.fields else 0
+        )
+
+    def _others(self) -> list[Field]:
+        """Return the groups of hosts other than that of the final, in the order of their names."""
+        return [self.fields[host] for host in sorted(self.fields) if host != self.home]
 
     def candidate_of(self, contestant: Contestant) -> Candidate:
         """Return a candidate of the grid, or a neighbour of one. Raises KeyError for none of these."""
@@ -156,14 +174,18 @@ class Groups:
     def tuned(self, out_of_time: bool) -> Tuned:
         """Return what came of it; `out_of_time`: no more could be measured."""
         found = self.final.tuned(out_of_time)
-        groups = {host: field.tuned(out_of_time) for host, field in self.fields.items() if field.arms}
+        groups = {
+            host: field.tuned(out_of_time)
+            for host, field in self.fields.items()
+            if field.arms and host != self.home
+        }
         known = {entry.candidate.label for entry in found.entries}
         unseen = [stack for stack in self.stacks if stack not in self._owners] if self.fields else []
         others = [
             _beaten(entry)
             for one in (
                 *groups.values(),
-                *(field.tuned() for field in self.fields.values() if not field.arms),
+                *(field.tuned() for field in self._others() if not field.arms),
             )
             for entry in one.entries
             if entry.candidate.label not in known
@@ -173,11 +195,11 @@ class Groups:
             for stack in unseen
             for each in self._of(stack)
         ]
-        trials = self.final.trials + sum(field.trials for field in self.fields.values())
+        trials = self.final.trials + sum(field.trials for field in self._others())
         ending, because = found.ending, found.because
         if self.final.best is None and groups:
             ending, because = self._nobody(groups)
-        elif ending is TuneEnding.SETTLED and (unseen or any(map(self._is_open, self.fields))):
+        elif ending is TuneEnding.SETTLED and (unseen or any(one.is_open for one in self._others())):
             ending = TuneEnding.SPENT
             because = f"after {trials} loads others may be as good (more time, --budget, may settle it)"
         rank = list(Fate)
@@ -197,7 +219,7 @@ class Groups:
 
     def _nobody(self, groups: dict[str, Tuned]) -> tuple[TuneEnding, str]:
         """Return why nobody won a final."""
-        if any(field.leader is not None for field in self.fields.values()):
+        if any(field.leader is not None for field in self._others()):
             why = "there was no time to measure the best of each host on one of them (more: --budget)"
             return TuneEnding.CANNOT, why
         never = [one for one in groups.values() if one.ending is TuneEnding.NEVER]
@@ -215,30 +237,28 @@ class Groups:
     def _share(self, host: str, loads: int) -> HostShare:
         stacks = tuple(stack for stack in self.stacks if self._owners.get(stack) == host)
         home, beside = host == self.home, self._beside_home(host)
-        return HostShare(
-            host, stacks, loads + (self.final.trials if home else 0), home, beside, _differs(beside)
-        )
+        return HostShare(host, stacks, self.final.trials if home else loads, home, beside, _differs(beside))
 
     def _beside_home(self, host: str) -> Interval | None:
         """Return how many times as much settings did on a host as in the final; None: nothing shows it.
 
-        By the settings that were measured in both, each weighed by how well it is known, with what their ratios differ
-        by beyond that. Where there are none, by what the looks let expect of settings.
+        By the settings that were measured in both, and by what the looks at their stacks let expect, each weighed by
+        how well it is known; with what they differ by beyond that.
         """
         if host == self.home or host not in self.fields:
             return None
         there = {one.candidate.label: one for one in self.fields[host].arms}
         both = [(there[one.candidate.label], one) for one in self.final.arms if one.candidate.label in there]
-        measured = [(first, last) for first, last in both if _is_measured(first) and _is_measured(last)]
-        if not measured:
-            looked = {
-                last.candidate.contestant.stack: math.log(first.forecast.rps / last.forecast.rps)
-                for first, last in both
-            }
-            return _mean([(ratio, 2 * LOOK_VARIES**2) for ratio in looked.values()])
-        return _mean(
-            [(math.log(first.mid / last.mid), _variance(first) + _variance(last)) for first, last in measured]
-        )
+        looks = {
+            last.candidate.contestant.stack: math.log(first.forecast.rps / last.forecast.rps)
+            for first, last in both
+        }
+        measured = [
+            (math.log(first.mid / last.mid), _variance(first) + _variance(last))
+            for first, last in both
+            if _is_measured(first) and _is_measured(last)
+        ]
+        return _mean([*measured, *((ratio, 2 * LOOK_VARIES**2) for ratio in looks.values())])
 
 
 def _mean(ratios: Sequence[tuple[float, float]]) -> Interval | None:

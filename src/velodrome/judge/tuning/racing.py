@@ -476,11 +476,11 @@ class Field:
 
     @property
     def qualified(self) -> list[Candidate]:
-        """Who may be the best of all if these are only a group: the finalists, and those that may be better still."""
+        """Who may be the best of all if these are only a group: the leader, and those that may be better still."""
         left = sorted(
             (one for one in self.rivals() if one.trials and self.contends(one)), key=lambda one: -one.upper
         )
-        by_label = {one.candidate.label: one.candidate for one in (*self.finalists, *left[:KEPT])}
+        by_label = {one.candidate.label: one.candidate for one in (*self.finalists[:1], *left[:KEPT])}
         return [*by_label.values()]
 
     @property

@@ -77,11 +77,11 @@ class Hosts(handing.Hosts):
         """Facts of each host that there is."""
         return {one.name: one.facts for one in self._hosts.values() if one.ready}
 
-    def use(self) -> tuple[str, ...]:
-        """Take one agent of each host that is there and not used yet; return the names of these hosts."""
+    def use(self, fits: Callable[[Mapping[str, Any]], bool] = lambda _: True) -> tuple[str, ...]:
+        """Take one agent of each host that is there, fits by its facts and is not used yet; return these hosts."""
         new = []
         for one in self._hosts.values():
-            if one.ready and one.name not in self._used:
+            if one.ready and one.name not in self._used and fits(one.facts):
                 self._used[one.name] = one
                 new.append(one.name)
         return tuple(new)
