@@ -335,6 +335,8 @@ class Conductor:
         """End all that runs on other hosts."""
         await self.stop()
         await self._quietly("over", 0)
+        for one in self._cast.loads:  # of one that came back the line is its own
+            await one.line.close()
 
     def _do(self, work: Any) -> None:
         task = asyncio.ensure_future(work)
