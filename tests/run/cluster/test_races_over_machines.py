@@ -138,6 +138,11 @@ def test_what_cannot_be_placed_is_refused_with_its_name_before_anything_is_start
         assert "loads" in refused(address, OnHosts(server="loads", load=("loads",)))
         assert "--third-party-on" in refused(address, OnHosts(), CALLING)
         assert "--agents" in refused("", OnHosts(server="serves"))
+        plan = race.dry_run(RaceSpec(study(), agents=address), TRUST, tmp_path / "run")
+        assert "serves" in plan.hosts[0]
+        assert "loads" in plan.hosts[0]
+        assert all(one.seat.placement.apart for one in plan.sessions)
+        assert not (tmp_path / "run").exists()
     with cluster(serves="server") as (address, _):
         assert "role load" in refused(address, OnHosts())
     with cluster(loads="load", more="load") as (address, _):
