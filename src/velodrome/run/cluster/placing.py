@@ -307,9 +307,8 @@ class Conductor:
         kind, number = event["event"], int(event.get("number", 0))
         if kind == "load":
             spec = read_spec(event["spec"])
-            if talking.is_loopback(
-                self._cast.address
-            ):  # agents load their own machine, whatever they are allowed
+            # Agents load their own machine, whatever they are allowed.
+            if talking.is_loopback(self._cast.address):
                 spec = spec.changed(allow_target=())
             self._do(self._load(number, spec))
         elif kind == "load-end":
