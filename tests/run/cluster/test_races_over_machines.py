@@ -180,6 +180,34 @@ def test_a_loading_agent_that_is_killed_spoils_its_trial_ends_the_race_and_resum
     assert len(whole) == 4
 
 
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("victim", ["serves", "third"])
+def test_a_host_that_serves_or_has_the_third_party_and_dies_ends_the_race_and_resume_goes_on(
+    tmp_path: Path, victim: str
+) -> None:
+    out, wanted = tmp_path / "run", study(CALLING, 2, (Load(Open(50.0, "poisson"), 1.0, 0.2),))
+    roles = {"serves": "server", "loads": "load", "third": "third-party"}
+    with cluster(**roles) as (address, there):
+
+        class Kills(Quiet):
+            """Kills an agent at the second result."""
+
+            number = 0
+
+            def finished(self, result: object) -> None:
+                Kills.number += 1
+                if Kills.number == 2:
+                    os.kill(there[victim].pid, signal.SIGKILL)
+
+        with pytest.raises(AgentsGoneError, match=victim):
+            race.race(RaceSpec(wanted, agents=address), TRUST, out, Kills())
+        assert len(store.read(out).trials) < 4
+        with agents(address, **{victim: roles[victim]}):
+            raced = race.race(RaceSpec(wanted, agents=address, resume=True), TRUST, out, Quiet())
+    assert raced.how == "complete"
+    assert [type(one) for one in store.read(out).trials] == [Measurement] * 4
+
+
 APP = """
 import os, pathlib
 with open(os.environ["NOTED"], "a") as file:
