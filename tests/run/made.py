@@ -89,7 +89,7 @@ LOAD_ROW: Mapping[str, float | None] = {
     "p99.9": None,
     "max": 5.0,
 }
-LOAD_DOCUMENT: Mapping[str, Any] = {
+LOAD_DOCUMENT: dict[str, Any] = {
     "schema": "velodrome/load/1",
     "requests": 10,
     "ok": 9,

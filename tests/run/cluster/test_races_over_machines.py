@@ -6,9 +6,8 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -63,30 +62,32 @@ def study(recipe: Recipe = HELLO, blocks: int = 2, loads: Sequence[Load] = ()) -
 
 
 @contextmanager
-def agent(address: str, name: str, roles: str, cpus: str = "") -> Iterator[subprocess.Popen[bytes]]:
-    started = subprocess.Popen(
-        [sys.executable, "-c", AGENT, address, name, roles, cpus],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    )
+def agents(address: str, **roles: str) -> Iterator[dict[str, subprocess.Popen[bytes]]]:
+    """Run agents with these roles, each by its name; all start at once."""
+    started = {
+        name: subprocess.Popen(
+            [sys.executable, "-c", AGENT, address, name, own, ""],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        for name, own in roles.items()
+    }
     try:
-        assert started.stdout is not None
-        assert started.stdout.readline() == b"here\n"
+        for one in started.values():
+            assert one.stdout is not None
+            assert one.stdout.readline() == b"here\n"
         yield started
     finally:
-        started.kill()
-        started.wait()
-        for pipe in (started.stdin, started.stdout):
-            if pipe is not None:
-                pipe.close()
+        for one in started.values():
+            one.kill()
+            one.communicate()
 
 
 @contextmanager
-def cluster(**roles: str) -> Iterator[tuple[str, dict[str, Any]]]:
+def cluster(**roles: str) -> Iterator[tuple[str, dict[str, subprocess.Popen[bytes]]]]:
     """Run a coordinator and agents with these roles, each by its name."""
-    with ExitStack() as stack:
-        address = stack.enter_context(coordinator.coordinating(HOST, 0, 0))
-        yield address, {name: stack.enter_context(agent(address, name, own)) for name, own in roles.items()}
+    with coordinator.coordinating(HOST, 0, 0) as address, agents(address, **roles) as started:
+        yield address, started
 
 
 class Seen(Quiet):
@@ -137,6 +138,11 @@ def test_what_cannot_be_placed_is_refused_with_its_name_before_anything_is_start
         assert "loads" in refused(address, OnHosts(server="loads", load=("loads",)))
         assert "--third-party-on" in refused(address, OnHosts(), CALLING)
         assert "--agents" in refused("", OnHosts(server="serves"))
+        plan = race.dry_run(RaceSpec(study(), agents=address), TRUST, tmp_path / "run")
+        assert "serves" in plan.hosts[0]
+        assert "loads" in plan.hosts[0]
+        assert all(one.seat.placement.apart for one in plan.sessions)
+        assert not (tmp_path / "run").exists()
     with cluster(serves="server") as (address, _):
         assert "role load" in refused(address, OnHosts())
     with cluster(loads="load", more="load") as (address, _):
@@ -149,7 +155,7 @@ def test_a_loading_agent_that_is_killed_spoils_its_trial_ends_the_race_and_resum
 ) -> None:
     out, loads = tmp_path / "run", (Load(Open(100.0, "poisson"), 3.0, 0.2),)
     wanted = study(blocks=2, loads=loads)
-    with cluster(serves="server", loads="load", more="load") as (address, agents):
+    with cluster(serves="server", loads="load", more="load") as (address, there):
 
         class Kills(Quiet):
             """Kills an agent while the second server is loaded."""
@@ -159,7 +165,7 @@ def test_a_loading_agent_that_is_killed_spoils_its_trial_ends_the_race_and_resum
             def heat_started(self, label: str, seconds_left: float | None) -> None:
                 Kills.number += 1
                 if Kills.number == 2:
-                    threading.Timer(2.0, lambda: os.kill(agents["more"].pid, signal.SIGKILL)).start()
+                    threading.Timer(2.0, lambda: os.kill(there["more"].pid, signal.SIGKILL)).start()
 
         with pytest.raises(AgentsGoneError, match="more"):
             race.race(RaceSpec(wanted, agents=address), TRUST, out, Kills())
@@ -167,11 +173,39 @@ def test_a_loading_agent_that_is_killed_spoils_its_trial_ends_the_race_and_resum
         spoilt = [one for one in kept if isinstance(one, Measurement) and FlagKind.AGENT_LOST in one.doubts]
         assert [loader.name for one in spoilt for loader in one.load.loaders if loader.lost] == ["more"]
         assert len(kept) < 4
-        with agent(address, "more", "load"):
+        with agents(address, more="load"):
             raced = race.race(RaceSpec(wanted, agents=address, resume=True), TRUST, out, Quiet())
     assert raced.how == "complete"
     whole = store.read(out).trials
     assert len(whole) == 4
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("victim", ["serves", "third"])
+def test_a_host_that_serves_or_has_the_third_party_and_dies_ends_the_race_and_resume_goes_on(
+    tmp_path: Path, victim: str
+) -> None:
+    out, wanted = tmp_path / "run", study(CALLING, 2, (Load(Open(50.0, "poisson"), 1.0, 0.2),))
+    roles = {"serves": "server", "loads": "load", "third": "third-party"}
+    with cluster(**roles) as (address, there):
+
+        class Kills(Quiet):
+            """Kills an agent at the second result."""
+
+            number = 0
+
+            def finished(self, result: object) -> None:
+                Kills.number += 1
+                if Kills.number == 2:
+                    os.kill(there[victim].pid, signal.SIGKILL)
+
+        with pytest.raises(AgentsGoneError, match=victim):
+            race.race(RaceSpec(wanted, agents=address), TRUST, out, Kills())
+        assert len(store.read(out).trials) < 4
+        with agents(address, **{victim: roles[victim]}):
+            raced = race.race(RaceSpec(wanted, agents=address, resume=True), TRUST, out, Quiet())
+    assert raced.how == "complete"
+    assert [type(one) for one in store.read(out).trials] == [Measurement] * 4
 
 
 APP = """

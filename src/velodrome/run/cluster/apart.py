@@ -87,12 +87,12 @@ class Way:
         self._say = say
         self._heard: dict[int, queue.SimpleQueue[Word]] = {}
 
-    def begin(self, event: str, **facts: Any) -> "Thread":
+    def begin(self, event: str, **facts: Any) -> "Exchange":
         """Say that something is needed; return by what it goes on."""
         number = len(self._heard) + 1
         heard = self._heard[number] = queue.SimpleQueue()
         self.say(event, number, **facts)
-        return Thread(self, number, heard)
+        return Exchange(self, number, heard)
 
     def say(self, event: str, number: int, **facts: Any) -> None:
         """Say something about what was begun."""
@@ -105,7 +105,7 @@ class Way:
 
 
 @dataclass(frozen=True)
-class Thread:
+class Exchange:
     """What was begun, and what is heard of it."""
 
     way: Way
@@ -137,11 +137,11 @@ class Conducted:
             raise UnfitLoadError(load.driver, "agents", "other hosts", f"agents carry loads of {OWN} alone")
         # Of the specification the address alone is not the user's: servers listen on it, and agents may load it.
         spec = VelodromeDriver(seed=self._seed).spec(load, target)
-        thread = self._way.begin("load", spec=plain_spec(spec))
+        exchange = self._way.begin("load", spec=plain_spec(spec))
         try:
-            ended = _Going(load, on_event, thread, self._around).to_the_end()
+            ended = _Going(load, on_event, exchange, self._around).to_the_end()
         except BaseException:
-            thread.say("load-end")
+            exchange.say("load-end")
             raise
         try:
             found = load_document.facts_of(ended["document"])
@@ -167,8 +167,8 @@ def _loader(row: Mapping[str, Any]) -> Loader:
 class _Going:
     """One load, from «load this» to its document."""
 
-    def __init__(self, load: Load, on_event: OnEvent, thread: Thread, around: Around) -> None:
-        self._load, self._on_event, self._thread, self._around = load, on_event, thread, around
+    def __init__(self, load: Load, on_event: OnEvent, exchange: Exchange, around: Around) -> None:
+        self._load, self._on_event, self._exchange, self._around = load, on_event, exchange, around
         self._to_come: list[tuple[int, str]] = []
         """Moments of this clock at which the measured span begins and ends."""
         self._over = False
@@ -181,7 +181,7 @@ class _Going:
             wait_s = LOOK_S
             if self._to_come:
                 wait_s = min(wait_s, (self._to_come[0][0] - time.monotonic_ns()) / 1e9)
-            word = self._thread.word(wait_s)
+            word = self._exchange.word(wait_s)
             while self._to_come and self._to_come[0][0] <= time.monotonic_ns():
                 at, kind = self._to_come.pop(0)
                 self._tell(kind, {"monotonic_ns": at})
@@ -222,7 +222,7 @@ class _Going:
     def _tell(self, kind: str, facts: Mapping[str, Any]) -> None:
         if not self._on_event(LoadEvent(kind, facts)) and not self._over:
             self._over = True
-            self._thread.say("load-end")
+            self._exchange.say("load-end")
 
 
 def _engines(agents: Iterable[int]) -> list[int]:
@@ -241,15 +241,15 @@ def _engines(agents: Iterable[int]) -> list[int]:
 class ThirdElsewhere:
     """A third party that an agent on another host runs."""
 
-    def __init__(self, thread: Thread, word: Word) -> None:
-        self._thread = thread
+    def __init__(self, exchange: Exchange, word: Word) -> None:
+        self._exchange = exchange
         self.url = str(word["url"])
         self.pid: int | None = word.get("pid")
         self._about = {name: word[name] for name in ("agent", "host", "round_trip_ms")}
 
     def begin(self) -> None:
         """Forget what was said before: who conducts the load has it say what it did, at the end of the span."""
-        while self._thread.word(0.0) is not None:
+        while self._exchange.word(0.0) is not None:
             pass
 
     def end(self) -> UpstreamFacts:
@@ -258,11 +258,11 @@ class ThirdElsewhere:
 
     def so_far(self) -> int:
         """Return how many requests it got since it was started. Raises UpstreamError."""
-        self._thread.say("third-facts")
+        self._exchange.say("third-facts")
         return int(self._said()["requests"])
 
     def _said(self) -> Mapping[str, Any]:
-        word = self._thread.word(THIRD_S)
+        word = self._exchange.word(THIRD_S)
         if word is None or word["is"] != "facts":
             why = "nobody said what it did" if word is None else str(word["why"])
             raise UpstreamError(f"agent {self._about['agent']}: {why}")
@@ -275,17 +275,17 @@ class ThirdElsewhere:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._thread.say("third-end")
+        self._exchange.say("third-end")
 
 
 def third_elsewhere(way: Way, third: ThirdParty, seed: int) -> ThirdElsewhere:
     """Have a third party started on another host. Raises UpstreamError."""
     plain = adapter(ThirdParty).dump_python(third, mode="json")
-    thread = way.begin("third", third=plain, seed=seed)
-    word = thread.word(THIRD_S)
+    exchange = way.begin("third", third=plain, seed=seed)
+    word = exchange.word(THIRD_S)
     if word is None or word["is"] != "there":
         raise UpstreamError("no agent started it in time" if word is None else str(word["why"]))
-    return ThirdElsewhere(thread, word)
+    return ThirdElsewhere(exchange, word)
 
 
 # --- The agent that runs third parties.

@@ -357,6 +357,8 @@ class Hosts:
         if self.cast is not None:
             self._lost.append(why if host.given_up else f"{host.agent}: {why}")
             follower.preparing(f"{self._lost[-1]}: the race ends here")
+            if self._conductor is not None:  # nothing is to be loaded while what is known is judged
+                asyncio.run_coroutine_threadsafe(self._conductor.stop(), self._loop)
             return
         self._lost.append(f"{host.agent}: {why}")
         follower.preparing(

@@ -307,9 +307,8 @@ class Conductor:
         kind, number = event["event"], int(event.get("number", 0))
         if kind == "load":
             spec = read_spec(event["spec"])
-            if talking.is_loopback(
-                self._cast.address
-            ):  # agents load their own machine, whatever they are allowed
+            # Agents load their own machine, whatever they are allowed.
+            if talking.is_loopback(self._cast.address):
                 spec = spec.changed(allow_target=())
             self._do(self._load(number, spec))
         elif kind == "load-end":
@@ -335,6 +334,8 @@ class Conductor:
         """End all that runs on other hosts."""
         await self.stop()
         await self._quietly("over", 0)
+        for one in self._cast.loads:  # of one that came back the line is its own
+            await one.line.close()
 
     def _do(self, work: Any) -> None:
         task = asyncio.ensure_future(work)
