@@ -85,6 +85,19 @@ def test_a_comparison_of_nothing_is_refused() -> None:
         vd.compare()
 
 
+@pytest.mark.parametrize(
+    "hosts",
+    [{"server_on": "b"}, {"load_from": ["c"]}, {"third_party_on": "d"}, {"send": True}, {"revision": "v1"}],
+)
+def test_hosts_and_what_is_sent_to_them_take_agents(hosts: dict[str, Any], tmp_path: Path) -> None:
+    (tmp_path / "plain_shop.py").write_text(SERVED)
+    with pytest.raises(UsageError, match="agents"):
+        vd.compare("plain_shop:application", cwd=str(tmp_path), **hosts)
+    if not hosts.keys() & {"send", "revision"}:
+        with pytest.raises(UsageError, match="agents"):
+            vd.race("first-lap", **hosts)
+
+
 def test_the_same_request_twice_is_asked_twice_as_often() -> None:
     once = Request("item", "/items/7")
     assert [(one.name, one.weight) for one in mix_of(["GET /cart", "GET /cart", once])] == [

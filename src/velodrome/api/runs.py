@@ -26,7 +26,7 @@ from velodrome.usecases import compare as comparing
 from velodrome.usecases import race as racing
 from velodrome.usecases.compare import CompareSpec
 from velodrome.usecases.quiet import Quiet
-from velodrome.usecases.race import RaceSpec
+from velodrome.usecases.race import OnHosts, RaceSpec
 from velodrome.usecases.terms import Terms
 
 HEADS = ("", "requests/s", "p50 ms", "p99 ms", "CPU µs/request", "memory MB")
@@ -140,15 +140,21 @@ def race(
     trust: bool = False,
     agents: str | int | None = None,
     keys: str | Path | None = None,
+    server_on: str = "",
+    load_from: Sequence[str] = (),
+    third_party_on: str = "",
 ) -> Run:
     """Race every contestant of a study: a study that ships (`"first-lap"`), a TOML file, or a `Study`.
 
     Results go into `out`; without it into a temporary folder that is gone when this process ends. `only` are patterns
     of `question/contestant`; `budget` is the time to measure for (`"10m"`); `wait` waits while another velodrome
     measures; `trust` allows what a file names: executables and packages; `agents` run whole blocks each: those of a
-    coordinator (`"tls://host:8786"`, with its certificates in the folder `keys`), or so many of this machine. Raises
-    StudyFileError, UntrustedError, UnknownNameError, NothingSelectedError, BusyError and what else keeps a race from
-    being run; a contestant that fails is a result.
+    coordinator (`"tls://host:8786"`, with its certificates in the folder `keys`), or so many of this machine. Of
+    agents, `server_on` serves while those of `load_from` load it and `third_party_on` has third parties: names, hosts
+    or addresses of agents; without them their roles say it.
+
+    Raises StudyFileError, UntrustedError, UnknownNameError, NothingSelectedError, BusyError, PlacingError and what else
+    keeps a race from being run; a contestant that fails is a result.
     """
     spec = RaceSpec(
         study if isinstance(study, Study) else str(study),
@@ -161,6 +167,7 @@ def race(
         budget_s=None if budget is None else seconds_of(budget),
         agents="" if agents is None else str(agents),
         keys=None if keys is None else Path(keys),
+        on=OnHosts(server_on, tuple(load_from), third_party_on),
     )
     return read(racing.race(spec, trusting(trust), folder_of(out), Quiet()).folder)
 
@@ -187,6 +194,11 @@ def compare(
     wait: bool = False,
     agents: str | int | None = None,
     keys: str | Path | None = None,
+    server_on: str = "",
+    load_from: Sequence[str] = (),
+    third_party_on: str = "",
+    send: bool = False,
+    revision: str = "",
     **of_app: Any,
 ) -> Run:
     """Race one app, or several, on every stack that can serve it: its import path, or the object itself.
@@ -194,7 +206,8 @@ def compare(
     `requests` are such as `"GET /cart?id=7"`, or those of `velodrome.requests`; `stacks` names some instead of all, or
     yours in `./mine.py`; `cpus` and `memory` (`"1g"`) limit the server, `link` (`"rtt=40ms"`) is the network between;
     `arrivals` are those at the `rate`; without `blocks` it goes on until it is settled or the `budget` is spent
-    (`"10m"`), by default what three blocks of all take; `agents` and `keys` are those of `race`;
+    (`"10m"`), by default what three blocks of all take; `agents`, `keys` and hosts are those of `race`,
+    to which `send` sends the app's folder, or `revision` a git revision of it;
     `of_app` says how it is found and what it gets: what `asked_of` takes. Each app is a question of the run.
 
     Raises what is wrong with the app, NoStackFitsError, BusyError and what else keeps it from being run.
@@ -223,5 +236,8 @@ def compare(
         wait=wait,
         agents="" if agents is None else str(agents),
         keys=None if keys is None else Path(keys),
+        on=OnHosts(server_on, tuple(load_from), third_party_on),
+        send=send,
+        revision=revision,
     )
     return read(comparing.compare(spec, folder_of(out), Quiet()).folder)
