@@ -21,7 +21,7 @@ from velodrome.guest.stack import Stack
 from velodrome.model.errors import CompanionMissingError
 from velodrome.run.environments import environment
 from velodrome.run.services import service
-from velodrome.run.services.service import Ground
+from velodrome.run.services.service import Surroundings
 
 STACKS = catalog.stacks()
 CLIENTS = client.clients()
@@ -69,8 +69,8 @@ def beside(tree: Path) -> Iterator[Callable[[Recipe], Mapping[str, str]]]:
             for name in recipe.companions:
                 if name not in found:
                     try:
-                        ground = Ground(tree)
-                        found[name] = service.start_services((name,), ground, running).running[name].url
+                        surroundings = Surroundings(tree)
+                        found[name] = service.start_services((name,), surroundings, running).running[name].url
                     except CompanionMissingError as missing:
                         found[name] = missing
                 if isinstance(found[name], CompanionMissingError):

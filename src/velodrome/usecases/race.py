@@ -48,10 +48,10 @@ from velodrome.usecases.studies import Trust, known
 from velodrome.usecases.terms import refuse_count
 
 if TYPE_CHECKING:
-    from velodrome.run.cluster.blocks import Ground
+    from velodrome.run.cluster.blocks import Needs
     from velodrome.run.cluster.talking import Address, Security
 
-    GroundOf = Callable[[Lab, Study], Ground]
+    NeedsOf = Callable[[Lab, Study], Needs]
 
 HostsOf = TypeVar("HostsOf")
 
@@ -258,7 +258,7 @@ def hosts_of(
 
 @contextmanager
 def reached(
-    opened: "Callable[[Address, Security, GroundOf], AbstractContextManager[HostsOf]]",
+    opened: "Callable[[Address, Security, NeedsOf], AbstractContextManager[HostsOf]]",
     agents: str,
     keys: Path | None,
     *,
@@ -272,14 +272,14 @@ def reached(
     Raises ClusterAddressError, ClusterKeysError, ClusterMissingError, CoordinatorError.
     """
     from velodrome.run.cluster import sending, talking  # noqa: PLC0415 - brings Dask
-    from velodrome.run.cluster.blocks import Ground, print_of  # noqa: PLC0415
+    from velodrome.run.cluster.blocks import Needs, print_of  # noqa: PLC0415
     from velodrome.usecases import cluster_load  # noqa: PLC0415
 
     files = base64.b64encode(sending.packed(send)).decode() if send else ""
 
-    def ground(lab: Lab, study: Study) -> Ground:
+    def needs(lab: Lab, study: Study) -> Needs:
         paths = [str(Path(one).resolve()) for one in lab.extra]
-        return Ground(
+        return Needs(
             user,
             cwd,
             allow_sdist,
@@ -296,7 +296,7 @@ def reached(
 
     with cluster_load.reached(agents, keys) as (text, folder):
         address = talking.Address.read(text)
-        with opened(address, talking.security(address.scheme, folder), ground) as found:
+        with opened(address, talking.security(address.scheme, folder), needs) as found:
             yield found
 
 

@@ -3,7 +3,7 @@
     best_setting(spec, search, lab, follower, folder)
 
 What is compared with what, and what a lost host gives back, says `judge/tuning/groups.py`; how a host is spoken to,
-`run/cluster/benching.py`; what a host does, `tune_there.py`. This is in between: it gives loads out and stores what
+`run/cluster/benching.py`; what a host does, `tune_on_host.py`. This is in between: it gives loads out and stores what
 they gave, so that `velodrome judge` and `--resume` make the same of the folder.
 """
 

@@ -134,7 +134,7 @@ def agents(
 
     monkeypatch.setattr(conducting, "present", present)
     monkeypatch.setattr(talking, "workers", workers)
-    with handing.hosts(ADDRESS, WAY, lambda _lab, _study: blocks.Ground()) as found:
+    with handing.hosts(ADDRESS, WAY, lambda _lab, _study: blocks.Needs()) as found:
         yield found
 
 
@@ -224,11 +224,11 @@ def test_agents_that_differ_are_refused(
 
 
 def test_secrets_are_not_sent_over_plain_tcp(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    ground = blocks.Ground(variables={"SHOP_TOKEN": "hunter22"})
+    needs = blocks.Needs(variables={"SHOP_TOKEN": "hunter22"})
     far = talking.Address("tcp", "192.0.2.7", 8786)
     with (
         agents(monkeypatch, {"a": Process()}),
-        handing.hosts(far, WAY, lambda _lab, _study: ground) as hosts,
+        handing.hosts(far, WAY, lambda _lab, _study: needs) as hosts,
         pytest.raises(AgentsRefuseRaceError, match="TLS"),
     ):
         run(tmp_path / "run", hosts)

@@ -16,7 +16,7 @@ from velodrome.model.errors import CompanionFailedError, CompanionMissingError
 from velodrome.run.environments import guest_tree
 from velodrome.run.services import database, service
 from velodrome.run.services.database import Database, Kind, Plan, Site
-from velodrome.run.services.service import Beside, Ground
+from velodrome.run.services.service import Beside, Surroundings
 
 STARTED = ("mariadb", "postgresql", "redis")
 GONE_S = 10.0
@@ -30,9 +30,9 @@ def start() -> Iterator[Start]:
     with ExitStack() as running:
 
         def start(*names: str, **given: str) -> Beside:
-            ground = Ground(guest_tree.export(), given=given)
+            surroundings = Surroundings(guest_tree.export(), given=given)
             try:
-                return service.start_services(names, ground, running)
+                return service.start_services(names, surroundings, running)
             except CompanionMissingError as missing:
                 if given:
                     raise
@@ -59,7 +59,7 @@ def test_each_is_found_by_looking_and_so_is_what_makes_its_tables() -> None:
 def test_one_that_is_started_has_answered_and_is_gone_with_all_it_wrote(name: str) -> None:
     with ExitStack() as running:
         try:
-            beside = service.start_services((name,), Ground(guest_tree.export()), running)
+            beside = service.start_services((name,), Surroundings(guest_tree.export()), running)
         except CompanionMissingError as missing:
             pytest.skip(str(missing))
         assert beside.versions[name][0].isdigit()
@@ -91,10 +91,10 @@ import time
 from contextlib import ExitStack
 from velodrome.run.environments import environment, guest_tree
 from velodrome.run.services import service
-from velodrome.run.services.service import Ground
+from velodrome.run.services.service import Surroundings
 
 with ExitStack() as running:
-    beside = service.start_services({names!r}, Ground(guest_tree.export()), running)
+    beside = service.start_services({names!r}, Surroundings(guest_tree.export()), running)
     print(*beside.pids.values(), flush=True)
     time.sleep(60)
 """
@@ -117,9 +117,9 @@ def test_one_that_is_not_installed_is_told_with_its_cure(name: str, monkeypatch:
     monkeypatch.setattr("velodrome.run.services.postgresql.VERSIONS", Path("/nowhere"))
     monkeypatch.setattr("velodrome.run.services.postgresql.folders", list)
     monkeypatch.setenv("PATH", "/nowhere")
-    ground = Ground(guest_tree.export())
+    surroundings = Surroundings(guest_tree.export())
     with ExitStack() as running, pytest.raises(CompanionMissingError) as refused:
-        service.start_services((name,), ground, running)
+        service.start_services((name,), surroundings, running)
     assert "Debian: apt install" in str(refused.value)
     assert f"--database {name}=" in str(refused.value)
 
@@ -130,7 +130,7 @@ def test_mongodb_is_never_started(monkeypatch: pytest.MonkeyPatch) -> None:
         ExitStack() as running,
         pytest.raises(CompanionMissingError, match="velodrome starts none"),
     ):
-        service.start_services(("mongodb",), Ground(guest_tree.export()), running)
+        service.start_services(("mongodb",), Surroundings(guest_tree.export()), running)
 
 
 @pytest.mark.parametrize("name", STARTED)
@@ -139,8 +139,8 @@ def test_one_that_the_user_brings_gets_its_tables_and_stays(start: Start, name: 
     pid = theirs.pids[name]
     with ExitStack() as running:
         given = {name: theirs.running[name].url}
-        ground = Ground(guest_tree.export(), given=given)
-        beside = service.start_services((name,), ground, running)
+        surroundings = Surroundings(guest_tree.export(), given=given)
+        beside = service.start_services((name,), surroundings, running)
         assert beside.variables == theirs.variables
         assert beside.pids == {}
         assert beside.versions == theirs.versions
@@ -171,7 +171,7 @@ def test_a_database_that_ends_at_once_is_told_with_its_last_words() -> None:
         return Plan(then=("/bin/sh", "-c", "echo no room >&2; exit 3"), url="redis://127.0.0.1:9/0")
 
     kind = Kind("redis", "Redis", "redis://host", plan)
-    started = kind.service().start(Ground(guest_tree.export()))
+    started = kind.service().start(Surroundings(guest_tree.export()))
     assert isinstance(started, Database)
     with started, pytest.raises(CompanionFailedError, match=r"ended before it answered: exit 3.*\n  no room"):
         started.ready()
@@ -183,7 +183,7 @@ def test_a_database_whose_preparation_fails_is_told_with_what_that_printed() -> 
         return Plan(then=("/bin/true",), url="redis://127.0.0.1:9/0", first=first)
 
     kind = Kind("redis", "Redis", "redis://host", plan)
-    started = kind.service().start(Ground(guest_tree.export()))
+    started = kind.service().start(Surroundings(guest_tree.export()))
     said = r"the disk is full\n.*sh ended with exit status 7"
     with started, pytest.raises(CompanionFailedError, match=said):
         started.ready()

@@ -56,7 +56,7 @@ from velodrome.run.supervision import own_process, python, scratch
 from velodrome.run.supervision.undisturbed import deaf, stoppable_to_the_end
 
 MODULE = "velodrome.run.cluster.blocks"
-PROCESSES = {"blocks": MODULE, "loads": "velodrome.usecases.tune_there"}
+PROCESSES = {"blocks": MODULE, "loads": "velodrome.usecases.tune_on_host"}
 """What runs on a host, by what it is given there: blocks of a race, or single loads of a search (`benching.py`)."""
 SILENT_S = 8.0
 """Without a poll for so long, a race has lost its command, which gives a block to another host two seconds later."""
@@ -69,7 +69,7 @@ NOBODY = "http://127.0.0.1:9"
 
 
 @dataclass(frozen=True)
-class Ground:
+class Needs:
     """What a race needs of a host beside its trials: plain data. It may hold secrets."""
 
     user: str = ""
@@ -108,7 +108,7 @@ def print_of(path: str) -> str:
 
 def race_line(
     what: str,
-    ground: Ground,
+    needs: Needs,
     sessions: Sequence[Session],
     experiments: Sequence[Experiment],
     profiles: Sequence[Trial],
@@ -124,7 +124,7 @@ def race_line(
         {
             "given": given,
             "what": what,
-            "ground": adapter(Ground).dump_python(ground, mode="json"),
+            "needs": adapter(Needs).dump_python(needs, mode="json"),
             "sessions": [[results.plain_trial(trial) for trial in one.trials] for one in sessions],
             "experiments": [adapter(Experiment).dump_python(one, mode="json") for one in experiments],
             "profiles": [results.plain_trial(one) for one in profiles],
@@ -309,41 +309,41 @@ def _ended(one: _Race) -> None:
 # --- The process: sees what this host can run, then runs errand after errand.
 
 
-class _Crew:
+class HostRace:
     """A race on this host."""
 
     def __init__(self, said: Mapping[str, Any], say: Callable[[dict[str, Any]], None], way: Way) -> None:
         """`way` leads to who conducts its loads, if they come from other hosts. Raises what is wrong with the race."""
-        ground = adapter(Ground).validate_python(said["ground"])
+        needs = adapter(Needs).validate_python(said["needs"])
         self._what, self._say = str(said["what"]), say
-        secrets.mark(ground.marked)
-        for name, value in ground.variables.items():
+        secrets.mark(needs.marked)
+        for name, value in needs.variables.items():
             secrets.of_variable(name, value)
-        names = tuple({name for app in ground.apps for name in app.headers})
-        known(ground.requests, names)
-        self._names, self._ground = names, ground
+        names = tuple({name for app in needs.apps for name in app.headers})
+        known(needs.requests, names)
+        self._names, self._needs = names, needs
         self._folder = ""
         """Where what was sent is; removed with this process."""
-        if ground.files:
+        if needs.files:
             folder = scratch.made("app")
-            sending.unpacked(base64.b64decode(ground.files), folder)
+            sending.unpacked(base64.b64decode(needs.files), folder)
             self._folder = str(folder)
-        for path, wanted in ground.extra.items():
+        for path, wanted in needs.extra.items():
             if print_of(path) != wanted:
                 raise UsageError(
                     f"the stack {path} is not there, or is another; copy it to the same place on every host"
                 )
-        extra = tuple(ground.extra)
+        extra = tuple(needs.extra)
         self.lab = Lab(
             catalog.stacks(extra),
             guest_tree.export(extra),
             extra=extra,
-            databases=ground.databases,
-            variables=ground.variables,
-            requests=ground.requests,
-            third_parties=ground.third_parties,
-            start_seconds=ground.start_seconds,
-            overlay=partial(overlay_for, allow_sdist=ground.allow_sdist),
+            databases=needs.databases,
+            variables=needs.variables,
+            requests=needs.requests,
+            third_parties=needs.third_parties,
+            start_seconds=needs.start_seconds,
+            overlay=partial(overlay_for, allow_sdist=needs.allow_sdist),
             profile=take,
         )
         if said.get("around"):
@@ -353,7 +353,7 @@ class _Crew:
         profiles = [self._here(results.read_trial(one)) for one in said["profiles"]]
         self._refuse_unknown([*(one.trials[0] for one in sessions), *profiles])
         self.pythons = self._pythons([one.trials[0] for one in sessions])
-        for app in ground.apps:
+        for app in needs.apps:
             self._refuse_other(self._sent(app))
         self._plan = plan_of(
             self._what, sessions, self.lab, experiments=experiments, profiles=profiles
@@ -364,7 +364,7 @@ class _Crew:
         """Return a trial as this host can send it: what is withheld of requests is known again by a key of its own."""
         if trial.app is not None and self._folder:
             trial = replace(trial, app=self._sent(trial.app))
-        app, full = trial.app, self._ground.requests
+        app, full = trial.app, self._needs.requests
         if app is None or len(full) != len(app.requests) or not any(one.fingerprint for one in app.requests):
             return trial
         sealed = tuple(fingerprints.sealed(one, self._names) for one in full)
@@ -372,7 +372,7 @@ class _Crew:
 
     def _sent(self, app: App) -> App:
         """Return an app as it lies here, if its folder was sent."""
-        if not self._folder or app.cwd != self._ground.cwd:
+        if not self._folder or app.cwd != self._needs.cwd:
             return app
         proto = Path(app.proto)
         if app.proto and proto.is_relative_to(app.cwd):
@@ -393,7 +393,7 @@ class _Crew:
 
     def _refuse_other(self, app: App) -> None:
         """Refuse an app that is not here, or is another here."""
-        variables = {**self._ground.variables, **{one.variable: NOBODY for one in app.third_parties}}
+        variables = {**self._needs.variables, **{one.variable: NOBODY for one in app.third_parties}}
         here = inspect.look(replace(app, interface=app.named_interface), variables)
         for what in ("path", "interface", "form", "framework"):
             theirs, ours = getattr(app, what), getattr(here, what)
@@ -501,7 +501,7 @@ def _surrounded(lab: Lab, around: Around, way: Way) -> Lab:
     )
 
 
-def main(made: type[_Crew] = _Crew) -> int:
+def main(made: type[HostRace] = HostRace) -> int:
     """Run a race's errands until standard input ends; `made` runs each."""
     own_process.pinned()
     signal.signal(
@@ -546,26 +546,26 @@ def _read(lines: "queue.SimpleQueue[bytes]", way: Way) -> None:
 
 
 def _serve(
-    lines: "queue.SimpleQueue[bytes]", say: Callable[[dict[str, Any]], None], way: Way, made: type[_Crew]
+    lines: "queue.SimpleQueue[bytes]", say: Callable[[dict[str, Any]], None], way: Way, made: type[HostRace]
 ) -> int:
     said = json.loads(lines.get())
     try:
-        account = account_for(said["ground"]["user"], said["ground"]["cwd"])
+        account = account_for(said["needs"]["user"], said["needs"]["cwd"])
     except VelodromeError as error:
         say({"event": "refused", "why": str(error)})
         return 2
     with acting_as(account):
         try:
-            crew = made(said, say, way)
+            race = made(said, say, way)
         except Exception as error:
             say({"event": "refused", "why": secrets.mask(own_process.in_words(error))})
             return 2
-        say({"event": "ready", "facts": dict(facts.facts()), "pythons": crew.pythons})
-        with closing(crew):
+        say({"event": "ready", "facts": dict(facts.facts()), "pythons": race.pythons})
+        with closing(race):
             while True:
                 errand = json.loads(lines.get())
                 try:
-                    crew.run(errand)
+                    race.run(errand)
                 except Exception as error:  # this host refuses it, or it is a bug: another may do it
                     say({"event": "failed", "why": secrets.mask(own_process.in_words(error))})
                     return 3

@@ -1,6 +1,6 @@
 """Hands the blocks of a race out to hosts, each whole to one of them, and brings back what they measure.
 
-    with hosts(address, way, ground) as elsewhere:
+    with hosts(address, way, needs) as elsewhere:
         racing.run(race, lab, follower, elsewhere=elsewhere)
 
 `Handing` says who does what next: pure. `Hosts` talks to the agents, on a thread with a loop of its own; whoever races
@@ -38,7 +38,7 @@ from velodrome.model.trial import Session, Trial
 from velodrome.run import engine
 from velodrome.run.cluster import conducting, placing, talking
 from velodrome.run.cluster.agent import VERSION
-from velodrome.run.cluster.blocks import Ground, errand_line, race_line
+from velodrome.run.cluster.blocks import Needs, errand_line, race_line
 from velodrome.run.cluster.conducting import Player
 from velodrome.run.cluster.placing import Cast, Conductor, Wanted
 from velodrome.run.drivers.driver import OWN
@@ -165,11 +165,11 @@ class Hosts:
         self,
         address: talking.Address,
         way: talking.Security,
-        ground: Callable[[Lab, Study], Ground],
+        needs: Callable[[Lab, Study], Needs],
         wanted: Wanted | None = None,
     ) -> None:
-        """`ground` says what a race needs of a host, `wanted` who is to serve and to load, if not by roles."""
-        self._address, self._way, self._ground = address, way, ground
+        """`needs` says what a race needs of a host, `wanted` who is to serve and to load, if not by roles."""
+        self._address, self._way, self._needs = address, way, needs
         self._wanted = wanted or Wanted()
         self.who: tuple[str, ...] = ()
         self.cast: Cast | None = None
@@ -237,8 +237,8 @@ class Hosts:
         self._call(self._over_races())
         self._hosts, self._lost = {}, []
         self._events = queue.SimpleQueue()
-        ground = self._ground(lab, study)
-        if ground.secret and self._address.scheme == "tcp" and not talking.is_loopback(self._address.host):
+        needs = self._needs(lab, study)
+        if needs.secret and self._address.scheme == "tcp" and not talking.is_loopback(self._address.host):
             raise AgentsRefuseRaceError(
                 str(self._address),
                 "the app's variables, headers, databases or files may hold secrets, and this way is plain TCP; use TLS "
@@ -260,7 +260,7 @@ class Hosts:
         distinct = {PlannedEnvironment.of(one.trials[0], lab): one for one in plan.sessions}
         self._said = race_line(
             plan.what,
-            ground,
+            needs,
             [Session(one.trials[:1]) for one in distinct.values()],
             plan.experiments,
             plan.profiles,
@@ -615,11 +615,11 @@ def _refuse_other_version(player: Player) -> None:
 def hosts(
     address: talking.Address,
     way: talking.Security,
-    ground: Callable[[Lab, Study], Ground],
+    needs: Callable[[Lab, Study], Needs],
     wanted: Wanted | None = None,
 ) -> Iterator[Hosts]:
     """Yield the agents of a coordinator as hosts of races, one race after the other."""
-    found = Hosts(address, way, ground, wanted)
+    found = Hosts(address, way, needs, wanted)
     found.start()
     try:
         yield found

@@ -36,7 +36,7 @@ from velodrome.run.machine import limits
 from velodrome.run.machine.measuring_lock import alone
 from velodrome.run.racing.plan import PlannedEnvironment, RunPlan, databases_of, plan_of, seat
 from velodrome.run.services import service as companions
-from velodrome.run.services.service import Ground, Service
+from velodrome.run.services.service import Service, Surroundings
 from velodrome.run.supervision import orphans, scratch
 from velodrome.run.supervision.undisturbed import stoppable
 
@@ -112,7 +112,7 @@ def prepared(plan: RunPlan, lab: Lab, follower: Preparing) -> Lab:
         follower.preparing(f"what asks {name} for its first row")
         try:
             with telling(follower.preparing):
-                companion.install(Ground(lab.guest_tree))
+                companion.install(Surroundings(lab.guest_tree))
         except Exception as error:  # said again, as the reason of the trials that it fails
             _reported(error, follower)
 

@@ -67,7 +67,7 @@ from velodrome.run.measuring.sampler import Sampler
 from velodrome.run.racing.plan import PlannedSession, planned, seed_of
 from velodrome.run.servers import NotReady, Ready, Server, Serving, Stopped
 from velodrome.run.services import service as companions
-from velodrome.run.services.service import Beside, Ground
+from velodrome.run.services.service import Beside, Surroundings
 from velodrome.run.third_party import Answering
 
 
@@ -113,10 +113,10 @@ def boot(plan: PlannedSession, lab: Lab, running: ExitStack, pasted: Pasted | No
         bounds = plan.seat.bounds.fresh()
         site = _site(trial, placed, lab, running)
         with entered(site.server):  # whatever the server talks to is in its network
-            ground = Ground(
+            surroundings = Surroundings(
                 lab.guest_tree, placed.upstream_cpus, given=lab.databases, walled=trial.link is not None
             )
-            beside = companions.start_services(trial.recipe.companions, ground, running)
+            beside = companions.start_services(trial.recipe.companions, surroundings, running)
             thirds = _third_parties(trial, lab, placed, running)
             serving = Serving(
                 stack,

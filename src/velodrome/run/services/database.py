@@ -24,7 +24,7 @@ from velodrome.model.errors import CompanionFailedError, CompanionMissingError
 from velodrome.run.environments.environment import for_client
 from velodrome.run.servers import INHERITED, descriptors, fresh_port
 from velodrome.run.services import launch
-from velodrome.run.services.service import Ground, Service, run_guest
+from velodrome.run.services.service import Service, Surroundings, run_guest
 from velodrome.run.supervision import scratch
 from velodrome.run.supervision.python import alone
 from velodrome.run.supervision.ward import Exit, Order, Ward
@@ -93,26 +93,26 @@ class Kind:
         """Return it as what recipes ask for."""
         return Service(self.name, clients.variable(self.name), self._install, self._start)
 
-    def _install(self, ground: Ground) -> None:
+    def _install(self, surroundings: Surroundings) -> None:
         for_client(self.preparer)
 
-    def _start(self, ground: Ground) -> "Database":
-        url = ground.given.get(self.name) or os.environ.get(clients.variable(self.name), "")
-        if url and ground.walled:
+    def _start(self, surroundings: Surroundings) -> "Database":
+        url = surroundings.given.get(self.name) or os.environ.get(clients.variable(self.name), "")
+        if url and surroundings.walled:
             raise CompanionFailedError(self.title, BEHIND_A_LINK)
         if url:
-            return Database(self, url, ground, None)
+            return Database(self, url, surroundings, None)
         if self.plan is None:
             raise CompanionMissingError(self.name, self.title, "velodrome starts none", "", self.example)
-        return _started(self, self.plan, ground)
+        return _started(self, self.plan, surroundings)
 
 
 class Database:
     """A database at a URL: the user's, which is left as it is, or ours, which is gone with all it wrote."""
 
-    def __init__(self, kind: Kind, url: str, ground: Ground, ward: Ward | None) -> None:
+    def __init__(self, kind: Kind, url: str, surroundings: Surroundings, ward: Ward | None) -> None:
         self.url = url
-        self._kind, self._ground, self._ward = kind, ground, ward
+        self._kind, self._surroundings, self._ward = kind, surroundings, ward
 
     @property
     def pid(self) -> int | None:
@@ -123,7 +123,9 @@ class Database:
         """Make the tables, as soon as it answers, and ask for a row; return its version."""
         exited = self._ward.exit if self._ward else lambda: None
         try:
-            return _prepared(self._kind, self.url, self._ground, exited, START_S if self._ward else GIVEN_S)
+            return _prepared(
+                self._kind, self.url, self._surroundings, exited, START_S if self._ward else GIVEN_S
+            )
         except CompanionFailedError as error:
             if self._ward is None:
                 raise
@@ -141,15 +143,17 @@ class Database:
             self._ward.stop(STOP_S)
 
 
-def _started(kind: Kind, plan: Callable[[Site], Plan], ground: Ground) -> Database:
+def _started(kind: Kind, plan: Callable[[Site], Plan], surroundings: Surroundings) -> Database:
     folder = scratch.named("database")
-    site = Site(folder, ground.host, fresh_port(ground.host), secrets.token_hex(12))
+    site = Site(folder, surroundings.host, fresh_port(surroundings.host), secrets.token_hex(12))
     try:
         planned = plan(site)
     except FileNotFoundError as missing:
         reason = f"there is no {missing}"
         raise CompanionMissingError(kind.name, kind.title, reason, kind.package, kind.example) from missing
-    return Database(kind, planned.url, ground, Ward(_order(planned, kind.users, folder, ground.cpus)))
+    return Database(
+        kind, planned.url, surroundings, Ward(_order(planned, kind.users, folder, surroundings.cpus))
+    )
 
 
 def program(*names: str, folders: Sequence[Path] = ()) -> str:
@@ -186,7 +190,7 @@ def _user(users: Sequence[str]) -> str | None:
 
 
 def _prepared(
-    kind: Kind, url: str, ground: Ground, exited: Callable[[], Exit | None], patience_s: float
+    kind: Kind, url: str, surroundings: Surroundings, exited: Callable[[], Exit | None], patience_s: float
 ) -> str:
     """Make the tables and ask for a row, as soon as the database answers; return its version.
 
@@ -195,7 +199,7 @@ def _prepared(
     preparer = kind.preparer
     arguments = ("velodrome.guest.client", preparer.name, str(patience_s))
     python = for_client(preparer).python
-    answered = run_guest(python, arguments, {clients.variable(kind.name): url}, ground, exited)
+    answered = run_guest(python, arguments, {clients.variable(kind.name): url}, surroundings, exited)
     if isinstance(answered, Exit):
         raise CompanionFailedError(kind.title, f"it ended before it answered: {answered.sentence}")
     if answered.trouble:

@@ -10,7 +10,7 @@ from velodrome.model.errors import CompanionFailedError
 from velodrome.run.environments.environment import environment_for
 from velodrome.run.machine.limits import Bounds
 from velodrome.run.servers import Server, Serving, fresh_port
-from velodrome.run.services.service import Ground, Service, run_guest
+from velodrome.run.services.service import Service, Surroundings, run_guest
 from velodrome.run.supervision.ward import Exit
 
 STACK = "grpc-aio"
@@ -22,13 +22,15 @@ STOP_S = 5.0
 class Peer:
     """A gRPC server of ours."""
 
-    def __init__(self, ground: Ground) -> None:
-        self._ground = ground
+    def __init__(self, surroundings: Surroundings) -> None:
+        self._surroundings = surroundings
         stack = catalog.stack(STACK)
         self._environment = environment_for(stack)
-        port = fresh_port(ground.host)
-        serving = Serving(stack, PEER, self._environment.python, ground.guest_tree, port, ground.host)
-        self._server = Server(serving, Bounds("nothing"), ground.cpus)
+        port = fresh_port(surroundings.host)
+        serving = Serving(
+            stack, PEER, self._environment.python, surroundings.guest_tree, port, surroundings.host
+        )
+        self._server = Server(serving, Bounds("nothing"), surroundings.cpus)
 
     @property
     def url(self) -> str:
@@ -43,7 +45,7 @@ class Peer:
     def ready(self) -> str:
         """Wait until it has answered a call; return the version of its library."""
         arguments = ("velodrome.guest.grpc.peers", self.url, str(START_S))
-        answered = run_guest(self._environment.python, arguments, {}, self._ground, self._server.exit)
+        answered = run_guest(self._environment.python, arguments, {}, self._surroundings, self._server.exit)
         if isinstance(answered, Exit) or answered.trouble:
             trouble = answered.sentence if isinstance(answered, Exit) else answered.trouble
             raise CompanionFailedError(TITLE, f"it has not answered: {trouble}", self._server.last_lines())
@@ -58,7 +60,7 @@ class Peer:
         self._server.stop(STOP_S)
 
 
-def _install(ground: Ground) -> None:
+def _install(surroundings: Surroundings) -> None:
     environment_for(catalog.stack(STACK))
 
 

@@ -3,7 +3,7 @@ called.
 
 A file of this folder has a module-level `service = Service(...)`.
 
-beside = start_services(recipe.companions, ground, running)
+beside = start_services(recipe.companions, surroundings, running)
 Serving(..., beside=beside.variables)
 """
 
@@ -27,7 +27,7 @@ from velodrome.run.supervision.ward import Exit, Order, Ward
 
 
 @dataclass(frozen=True)
-class Ground:
+class Surroundings:
     """Where a service is to run, and with what: plain data."""
 
     guest_tree: Path
@@ -73,9 +73,9 @@ class Service:
     """As `Recipe.companions` names it, e.g. `mariadb`."""
     variable: str
     """Environment variable that carries its address into the server under test."""
-    install: Callable[[Ground], object]
+    install: Callable[[Surroundings], object]
     """Makes the environments that `start` needs: before a race, so that nothing is installed in its midst."""
-    start: Callable[[Ground], Running]
+    start: Callable[[Surroundings], Running]
     """Does not wait for it. Raises CompanionMissingError, StartRefusedError or EnvironmentFailedError."""
 
 
@@ -97,7 +97,7 @@ def run_guest(
     python: Path,
     arguments: Sequence[str],
     variables: Mapping[str, str],
-    ground: Ground,
+    surroundings: Surroundings,
     exited: Callable[[], Exit | None],
 ) -> Answered | Exit:
     """Run `python -m arguments` to its end; returns how the service ended if that is what happened first."""
@@ -106,8 +106,8 @@ def run_guest(
         "PYTHONNOUSERSITE": "1",
         **variables,
     }
-    begun = guest(python, ground.guest_tree, *arguments, env=env)
-    order = Order(begun.argv, begun.env, begun.cwd or "/", cpus=ground.cpus, user=acting())
+    begun = guest(python, surroundings.guest_tree, *arguments, env=env)
+    order = Order(begun.argv, begun.env, begun.cwd or "/", cpus=surroundings.cpus, user=acting())
     with tempfile.TemporaryFile() as output, Ward(order, output.fileno()) as ward:
         while (ended := ward.wait(PAUSE_S)) is None:
             if (died := exited()) is not None:
@@ -162,11 +162,11 @@ class Beside:
         return {name: running.pid for name, running in self.running.items() if running.pid is not None}
 
 
-def start_services(names: Iterable[str], ground: Ground, running: ExitStack) -> Beside:
+def start_services(names: Iterable[str], surroundings: Surroundings, running: ExitStack) -> Beside:
     """Start services, all before any is waited for; `running` ends them.
 
     Raises what `Companion.start` and `Running.ready` raise.
     """
     every = known_services()
-    started = {name: running.enter_context(every[name].start(ground)) for name in names}
+    started = {name: running.enter_context(every[name].start(surroundings)) for name in names}
     return Beside(started, {name: service.ready() for name, service in started.items()})

@@ -1,7 +1,7 @@
 """What measures a tuning on an agent's host: load after load, as its command asks for them (`run/cluster/benching.py`).
 
-`python -m velodrome.usecases.tune_there` is a process of the agent's. It looks at what it is to measure, and says what
-it comes to, as the process that runs blocks does (`run/cluster/blocks.py`). The machine is held from the preparation to
+`python -m velodrome.usecases.tune_on_host` is a process of the agent's. It looks at what it is to measure, and says
+what it comes to, as the process that runs blocks does (`run/cluster/blocks.py`). The machine is held from the preparation to
 the end of the process, as a tuning on one machine holds it.
 """
 
@@ -46,7 +46,7 @@ class _Said(Record):
         return kept
 
 
-class _Measuring(blocks._Crew):
+class _Measuring(blocks.HostRace):
     """A tuning on this host."""
 
     def __init__(self, said: Mapping[str, Any], say: Callable[[dict[str, Any]], None], way: Way) -> None:
