@@ -1,8 +1,8 @@
 """What measures a tuning on an agent's host: load after load, as its command asks for them (`run/cluster/benching.py`).
 
 `python -m velodrome.usecases.tune_on_host` is a process of the agent's. It looks at what it is to measure, and says
-what it comes to, as the process that runs blocks does (`run/cluster/blocks.py`). The machine is held from the preparation to
-the end of the process, as a tuning on one machine holds it.
+what it comes to, as the process that runs blocks does (`run/cluster/blocks.py`). The machine is held from the
+preparation to the end of the process, as a tuning on one machine holds it.
 """
 
 import sys
@@ -25,8 +25,8 @@ from velodrome.usecases.recording import Record
 from velodrome.usecases.tune import Benches, Progress
 
 
-class _Said(Record):
-    """What is measured here, said as it is measured."""
+class _Reported(Record):
+    """What is measured here, reported as it is measured."""
 
     def __init__(self, say: Callable[[Result], None]) -> None:
         super().__init__()
@@ -40,20 +40,20 @@ class _Said(Record):
         rising_per_s: float | None = None,
         backlog: Slope | None = None,
     ) -> Result:
-        """Say a result with its step."""
+        """Report a result with its step."""
         kept = super().keep(result, boot, purpose, rising_per_s, backlog)
         self._say(kept)
         return kept
 
 
-class _Measuring(blocks.HostRace):
+class _HostTuning(blocks.HostRace):
     """A tuning on this host."""
 
     def __init__(self, said: Mapping[str, Any], say: Callable[[dict[str, Any]], None], way: Way) -> None:
         """Raises what is wrong with it here."""
         super().__init__(said, say, way)
         self._held = ExitStack()
-        self._record = _Said(self._entry)
+        self._record = _Reported(self._entry)
         self._benches: Benches | None = None
 
     def run(self, said: Mapping[str, Any]) -> None:
@@ -103,6 +103,6 @@ class _Measuring(blocks.HostRace):
 
 
 if __name__ == "__main__":
-    status = blocks.main(_Measuring)
+    status = blocks.main(_HostTuning)
     sys.stdout.flush()
     sys.exit(status)
