@@ -20,13 +20,14 @@ from velodrome.model.verdict import Verdict
 from velodrome.report import names
 from velodrome.report.typeset import estimate
 from velodrome.run.faults import refusals
+from velodrome.run.lab import OnHosts
 from velodrome.run.racing import store
 from velodrome.usecases import apps
 from velodrome.usecases import compare as comparing
 from velodrome.usecases import race as racing
 from velodrome.usecases.compare import CompareSpec
 from velodrome.usecases.quiet import Quiet
-from velodrome.usecases.race import OnHosts, RaceSpec
+from velodrome.usecases.race import RaceSpec
 from velodrome.usecases.terms import Terms
 
 HEADS = ("", "requests/s", "p50 ms", "p99 ms", "CPU µs/request", "memory MB")

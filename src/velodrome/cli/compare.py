@@ -94,10 +94,10 @@ def command(
     """Serve APP on every stack that can, with its own interpreter and packages, and rank the stacks."""
     with heavy:
         from velodrome.cli._shown import Shown  # noqa: PLC0415
+        from velodrome.run.lab import OnHosts  # noqa: PLC0415
         from velodrome.usecases import compare  # noqa: PLC0415
         from velodrome.usecases.apps import named  # noqa: PLC0415
         from velodrome.usecases.quiet import Quiet  # noqa: PLC0415
-        from velodrome.usecases.race import OnHosts  # noqa: PLC0415
 
     mix = apps.mix(context.params)
     asked = [apps.app_spec(one, context.params, mix.requests) for one in app]

@@ -90,10 +90,11 @@ def command(
         from velodrome.model.claim import Judgement  # noqa: PLC0415
         from velodrome.model.errors import ClaimsFailedError  # noqa: PLC0415
         from velodrome.plan import study_file  # noqa: PLC0415
+        from velodrome.run.lab import OnHosts  # noqa: PLC0415
         from velodrome.run.services.service import databases_of  # noqa: PLC0415
         from velodrome.usecases import race  # noqa: PLC0415
         from velodrome.usecases.apps import served_as  # noqa: PLC0415
-        from velodrome.usecases.race import OnHosts, RaceSpec  # noqa: PLC0415
+        from velodrome.usecases.race import RaceSpec  # noqa: PLC0415
 
     spec = RaceSpec(
         study,

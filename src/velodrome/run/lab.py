@@ -8,6 +8,7 @@ from typing import Protocol
 from velodrome.guest.recipe import Recipe
 from velodrome.guest.stack import Stack
 from velodrome.model.app import App, Request, ThirdParty
+from velodrome.model.errors import UsageError
 from velodrome.model.measurement import Placement
 from velodrome.model.profile import Profile
 from velodrome.model.trial import Trial
@@ -54,6 +55,30 @@ class ProfileOf(Protocol):
 
     def __call__(self, trial: Trial, lab: "Lab", folder: Path, /) -> Profile:
         """Write stacks into `folder`; a profile that cannot be taken tells why in `failed`."""
+
+
+@dataclass(frozen=True)
+class OnHosts:
+    """Which agents serve, load and have third parties, by name or address; empty: by their roles."""
+
+    server: str = ""
+    """While others load it; with no agent of that role either, each of them serves and loads, block by block."""
+    load: tuple[str, ...] = ()
+    third_party: str = ""
+
+    @property
+    def any(self) -> bool:
+        """Whether one is named."""
+        return bool(self.server or self.load or self.third_party)
+
+    def refuse_without(self, agents: str) -> None:
+        """Raise UsageError for hosts that are named where there are no agents."""
+        named = {"--server-on": self.server, "--load-from": self.load, "--third-party-on": self.third_party}
+        if not agents and (given := [name for name, value in named.items() if value]):
+            raise UsageError(
+                f"{given[0]} names a host of agents, and there are none; add --agents tls://host:8786 "
+                "(docs/cluster.md)"
+            )
 
 
 @dataclass(frozen=True)

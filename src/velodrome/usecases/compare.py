@@ -33,7 +33,7 @@ from velodrome.plan.matrix import Matrix, as_profile
 from velodrome.run.apps import revisions
 from velodrome.run.apps.revisions import Revision
 from velodrome.run.environments import interpreter
-from velodrome.run.lab import Lab
+from velodrome.run.lab import Lab, OnHosts
 from velodrome.run.profiling.taking import take
 from velodrome.run.racing import store
 from velodrome.run.racing.plan import RunPlan, seat
@@ -50,7 +50,7 @@ from velodrome.usecases.apps import (
     unread_settings,
 )
 from velodrome.usecases.quiet import Quiet
-from velodrome.usecases.race import OnHosts, Raced
+from velodrome.usecases.race import Raced
 from velodrome.usecases.terms import BLOCKS, Terms, read
 
 

@@ -23,7 +23,7 @@ from velodrome.guest.stack import Stack
 from velodrome.judge import settling
 from velodrome.judge.learning import learned
 from velodrome.model import secrets
-from velodrome.model.errors import AgentsGoneError, BadOptionError, ResultsError, UsageError
+from velodrome.model.errors import AgentsGoneError, BadOptionError, ResultsError
 from velodrome.model.load import Link
 from velodrome.model.measurement import Placement
 from velodrome.model.results import Result, Results
@@ -35,7 +35,7 @@ from velodrome.plan.questions import over
 from velodrome.run.account import giving
 from velodrome.run.drivers import driver
 from velodrome.run.environments import guest_tree
-from velodrome.run.lab import Lab
+from velodrome.run.lab import Lab, OnHosts
 from velodrome.run.machine import known_noise
 from velodrome.run.profiling.taking import take
 from velodrome.run.racing import race as racing
@@ -58,23 +58,7 @@ HostsOf = TypeVar("HostsOf")
 RUNS = Path("runs")
 
 
-@dataclass(frozen=True)
-class OnHosts:
-    """Which agents serve, load and have third parties, by name or address; empty: by their roles."""
-
-    server: str = ""
-    """While others load it; with no agent of that role either, each of them serves and loads, block by block."""
-    load: tuple[str, ...] = ()
-    third_party: str = ""
-
-    def refuse_without(self, agents: str) -> None:
-        """Raise UsageError for hosts that are named where there are no agents."""
-        named = {"--server-on": self.server, "--load-from": self.load, "--third-party-on": self.third_party}
-        if not agents and (given := [name for name, value in named.items() if value]):
-            raise UsageError(
-                f"{given[0]} names a host of agents, and there are none; add --agents tls://host:8786 "
-                "(docs/cluster.md)"
-            )
+BY_ROLES = OnHosts()
 
 
 @dataclass(frozen=True)
@@ -231,7 +215,7 @@ def hosts_of(
     agents: str,
     keys: Path | None,
     *,
-    on: OnHosts = OnHosts(),
+    on: OnHosts = BY_ROLES,
     user: str = "",
     cwd: str = "",
     allow_sdist: bool = False,
@@ -248,9 +232,8 @@ def hosts_of(
         yield None
         return
     from velodrome.run.cluster import handing  # noqa: PLC0415 - brings Dask
-    from velodrome.run.cluster.placing import Wanted  # noqa: PLC0415
 
-    opened = partial(handing.hosts, wanted=Wanted(on.server, on.load, on.third_party))
+    opened = partial(handing.hosts, wanted=on)
     with reached(opened, agents, keys, user=user, cwd=cwd, allow_sdist=allow_sdist, send=send) as found:
         found.look()
         yield found

@@ -23,9 +23,10 @@ from velodrome.run.cluster import apart, placing
 from velodrome.run.cluster.agent import VERSION
 from velodrome.run.cluster.apart import Around, Conducted, Way
 from velodrome.run.cluster.conducting import Player
-from velodrome.run.cluster.placing import Cast, Wanted, chosen, refuse_unfit
+from velodrome.run.cluster.placing import Cast, chosen, refuse_unfit
 from velodrome.run.drivers.driver import LoadEvent, Target
 from velodrome.run.engine import LoadSpec
+from velodrome.run.lab import OnHosts
 from velodrome.run.machine import facts
 
 COORDINATOR = "tls://10.0.0.1:8786"
@@ -71,32 +72,32 @@ def names(cast: Cast | None) -> tuple[str, list[str], str]:
 
 
 def test_by_roles_one_serves_the_others_load_and_without_that_role_all_share_blocks() -> None:
-    assert names(chosen(ALL, Wanted(), COORDINATOR)) == ("serves", ["loads", "more"], "third")
-    assert chosen((LOADS, MORE), Wanted(), COORDINATOR) is None
+    assert names(chosen(ALL, OnHosts(), COORDINATOR)) == ("serves", ["loads", "more"], "third")
+    assert chosen((LOADS, MORE), OnHosts(), COORDINATOR) is None
 
 
 @pytest.mark.parametrize("called", ["loads", "loads.example", "10.0.0.2", "tls://10.0.0.2:40000"])
 def test_a_host_is_named_by_what_the_list_of_agents_calls_it(called: str) -> None:
-    found = chosen((LOADS, MORE), Wanted(called, ("more",), "more"), COORDINATOR)
+    found = chosen((LOADS, MORE), OnHosts(called, ("more",), "more"), COORDINATOR)
     assert names(found) == ("loads", ["more"], "more")
 
 
 @pytest.mark.parametrize(
     ("players", "wanted", "match"),
     [
-        (ALL, Wanted("nowhere"), r"--server-on nowhere.*serves \(10\.0\.0\.1\)"),
-        (ALL, Wanted(load_from=("third",)), "--load-from third.*third-party"),
-        (ALL, Wanted("third"), "--server-on third.*--roles server"),
-        ((LOADS, MORE), Wanted("loads", ("loads",)), "--load-from loads"),
-        ((LOADS, MORE), Wanted("loads", (), "loads"), "--third-party-on loads"),
-        ((*ALL, player("too", "server", 5)), Wanted(), "--server-on.*serves and too"),
-        ((*ALL, player("too", "third-party", 5)), Wanted(), "--third-party-on.*third and too"),
-        ((SERVES, THIRD), Wanted(), "role load"),
-        ((LOADS, MORE), Wanted(load_from=("loads",)), "role server"),
+        (ALL, OnHosts("nowhere"), r"--server-on nowhere.*serves \(10\.0\.0\.1\)"),
+        (ALL, OnHosts(load=("third",)), "--load-from third.*third-party"),
+        (ALL, OnHosts("third"), "--server-on third.*--roles server"),
+        ((LOADS, MORE), OnHosts("loads", ("loads",)), "--load-from loads"),
+        ((LOADS, MORE), OnHosts("loads", (), "loads"), "--third-party-on loads"),
+        ((*ALL, player("too", "server", 5)), OnHosts(), "--server-on.*serves and too"),
+        ((*ALL, player("too", "third-party", 5)), OnHosts(), "--third-party-on.*third and too"),
+        ((SERVES, THIRD), OnHosts(), "role load"),
+        ((LOADS, MORE), OnHosts(load=("loads",)), "role server"),
     ],
 )
 def test_what_cannot_be_is_refused_with_the_option_or_the_role(
-    players: Sequence[Player], wanted: Wanted, match: str
+    players: Sequence[Player], wanted: OnHosts, match: str
 ) -> None:
     with pytest.raises((PlacingError, NoAgentsError), match=match):
         chosen(players, wanted, COORDINATOR)

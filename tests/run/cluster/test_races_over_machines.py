@@ -26,12 +26,13 @@ from velodrome.model.measurement import FlagKind, Measurement
 from velodrome.model.study import Question, Study
 from velodrome.model.trial import Contestant
 from velodrome.run.cluster import coordinator
+from velodrome.run.lab import OnHosts
 from velodrome.run.racing import store
 from velodrome.usecases import race
 from velodrome.usecases.apps import AppSpec
 from velodrome.usecases.compare import CompareSpec, compare
 from velodrome.usecases.quiet import Quiet
-from velodrome.usecases.race import OnHosts, RaceSpec
+from velodrome.usecases.race import RaceSpec
 from velodrome.usecases.studies import Trust
 from velodrome.usecases.terms import Terms
 

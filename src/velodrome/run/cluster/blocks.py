@@ -163,10 +163,8 @@ class _Race:
         self.first = 0
         """Number of the first event that is kept."""
         self.polled = time.monotonic()
-        self.errands = 0
-        """That were handed to its process."""
-        self.words = 0
-        """About what its process had begun elsewhere, the same."""
+        self.handed: dict[str, int] = {}
+        """Number of the last errand, and of the last word about what others do for it, that its process was handed."""
         self.over = False
         self._writing = threading.Lock()
 
@@ -243,23 +241,19 @@ class Races:
 
         One that comes again, because its command did not hear that it had come, is not handed on again.
         """
-        one = self._of(race)
-        if one is None or one.over:
-            return False
-        one.polled = time.monotonic()
-        if number > one.errands:
-            one.errands = number
-            await self._write(one, said)
-        return True
+        return await self._hand_on("errand", race, number, said)
 
     async def word(self, race: str, number: int, said: str) -> bool:
         """Hand word `number`, from 1, to the process: what others do for it. Returns whether there is such a race."""
+        return await self._hand_on("word", race, number, said)
+
+    async def _hand_on(self, kind: str, race: str, number: int, said: str) -> bool:
         one = self._of(race)
         if one is None or one.over:
             return False
         one.polled = time.monotonic()
-        if number > one.words:
-            one.words = number
+        if number > one.handed.get(kind, 0):
+            one.handed[kind] = number
             await self._write(one, said)
         return True
 

@@ -40,9 +40,9 @@ from velodrome.run.cluster import conducting, placing, talking
 from velodrome.run.cluster.agent import VERSION
 from velodrome.run.cluster.blocks import Needs, errand_line, race_line
 from velodrome.run.cluster.conducting import Player
-from velodrome.run.cluster.placing import Cast, Conductor, Wanted
+from velodrome.run.cluster.placing import Cast, Conductor
 from velodrome.run.drivers.driver import OWN
-from velodrome.run.lab import Lab
+from velodrome.run.lab import Lab, OnHosts
 from velodrome.run.racing.opening import Follower, Preparing
 from velodrome.run.racing.plan import PlannedEnvironment, RunPlan
 from velodrome.run.racing.race import Errand
@@ -166,11 +166,11 @@ class Hosts:
         address: talking.Address,
         way: talking.Security,
         needs: Callable[[Lab, Study], Needs],
-        wanted: Wanted | None = None,
+        wanted: OnHosts | None = None,
     ) -> None:
         """`needs` says what a race needs of a host, `wanted` who is to serve and to load, if not by roles."""
         self._address, self._way, self._needs = address, way, needs
-        self._wanted = wanted or Wanted()
+        self._wanted = wanted or OnHosts()
         self.who: tuple[str, ...] = ()
         self.cast: Cast | None = None
         """Who serves and who loads, once `look` has seen that; None: each agent does both, block by block."""
@@ -616,7 +616,7 @@ def hosts(
     address: talking.Address,
     way: talking.Security,
     needs: Callable[[Lab, Study], Needs],
-    wanted: Wanted | None = None,
+    wanted: OnHosts | None = None,
 ) -> Iterator[Hosts]:
     """Yield the agents of a coordinator as hosts of races, one race after the other."""
     found = Hosts(address, way, needs, wanted)

@@ -75,6 +75,13 @@ async def _rate(line: talking.Line, round_trip_s: float) -> float:
         size *= 2
 
 
+async def measured(origin: Player, target: Player, *, transfers: bool, limit_s: float) -> dict[str, Any]:
+    """Have an agent `measure` to another; where it does not reach that, return `error`. Raises AgentLostError."""
+    question = {"address": target.line.address, "transfers": transfers}
+    found: dict[str, Any] = json.loads(await origin.line.call("velodrome_measure", limit_s, **question))
+    return found
+
+
 async def between(players: Sequence[Player], transfers: bool) -> Mesh:
     """Have each agent measure to each other, in both directions."""
     wanted = [(origin, target) for origin in players for target in players if origin is not target]
@@ -83,9 +90,8 @@ async def between(players: Sequence[Player], transfers: bool) -> Mesh:
     for origin, target in wanted:
         if time.monotonic() - begun > WHOLE_S:
             break
-        question = {"address": target.line.address, "transfers": transfers}
         try:
-            answer: dict[str, Any] = json.loads(await origin.line.call("velodrome_measure", 60.0, **question))
+            answer = await measured(origin, target, transfers=transfers, limit_s=60.0)
         except AgentLostError as error:
             answer = {"error": error.why}
         found.append(

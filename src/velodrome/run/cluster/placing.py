@@ -1,6 +1,6 @@
 """Who serves, loads and answers as third parties in a race over machines, and its loads: the side of the command.
 
-    cast = chosen(await conducting.present(address, way), Wanted(server_on="shop-1"), str(address))
+    cast = chosen(await conducting.present(address, way), OnHosts(server="shop-1"), str(address))
     conductor = Conductor(cast, race, present, send, end)      # does for the server's process what its events say
 
 `chosen` is pure. A load that loses an agent ends, and its trial is invalid; the next one waits for that agent to come
@@ -26,12 +26,12 @@ from velodrome.model.errors import (
     UsageError,
 )
 from velodrome.run import engine
-from velodrome.run.cluster import clocks, conducting, talking
+from velodrome.run.cluster import clocks, conducting, mesh, talking
 from velodrome.run.cluster.agent import VERSION
 from velodrome.run.cluster.apart import Around, read_spec
 from velodrome.run.cluster.conducting import Player
 from velodrome.run.engine import LoadSpec
-from velodrome.run.lab import Apart, Lab
+from velodrome.run.lab import Apart, Lab, OnHosts
 
 SERVER, LOAD, THIRD = "server", "load", "third-party"
 OPTIONS = {SERVER: "--server-on", LOAD: "--load-from", THIRD: "--third-party-on"}
@@ -41,20 +41,6 @@ READY_S = 10.0
 """For the round trips between hosts to be measured."""
 PING_S = 2.0
 """From one question after third parties to the next: an agent that nobody asks ends them."""
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """Which hosts are to do what, by name or address as `velodrome cluster` lists them; empty: by roles."""
-
-    server_on: str = ""
-    load_from: tuple[str, ...] = ()
-    third_party_on: str = ""
-
-    @property
-    def any(self) -> bool:
-        """Whether anything is said."""
-        return bool(self.server_on or self.load_from or self.third_party_on)
 
 
 @dataclass(frozen=True)
@@ -137,7 +123,7 @@ def _roles(player: Player) -> set[str]:
     return {*player.facts["roles"]}
 
 
-def chosen(players: Sequence[Player], wanted: Wanted, address: str) -> Cast | None:
+def chosen(players: Sequence[Player], wanted: OnHosts, address: str) -> Cast | None:
     """Return who does what; None: nobody is to serve for others, and agents share blocks.
 
     Hosts that are named may do what one of their roles says, and with the role `load`, which agents have unless
@@ -148,8 +134,8 @@ def chosen(players: Sequence[Player], wanted: Wanted, address: str) -> Cast | No
     if not wanted.any and not servers:
         return None
     others = {one.name: ",".join(one.facts["roles"]) for one in players}
-    if wanted.server_on:
-        (server,) = _those(players, SERVER, (wanted.server_on,), one=True)
+    if wanted.server:
+        (server,) = _those(players, SERVER, (wanted.server,), one=True)
     elif not servers:
         raise NoAgentsError(address, SERVER, others)
     elif len(servers) > 1:
@@ -158,8 +144,8 @@ def chosen(players: Sequence[Player], wanted: Wanted, address: str) -> Cast | No
     else:
         (server,) = servers
     loads = (
-        _those(players, LOAD, wanted.load_from)
-        if wanted.load_from
+        _those(players, LOAD, wanted.load)
+        if wanted.load
         else [one for one in players if LOAD in _roles(one) and one is not server]
     )
     if server in loads:
@@ -170,12 +156,12 @@ def chosen(players: Sequence[Player], wanted: Wanted, address: str) -> Cast | No
         )
     thirds = [one for one in players if THIRD in _roles(one)]
     third = thirds[0] if len(thirds) == 1 else None
-    if wanted.third_party_on:
-        (third,) = _those(players, THIRD, (wanted.third_party_on,), one=True)
+    if wanted.third_party:
+        (third,) = _those(players, THIRD, (wanted.third_party,), one=True)
     elif len(thirds) > 1:
         names = " and ".join(one.name for one in thirds)
         raise PlacingError(OPTIONS[THIRD], "", f"{names} have the role {THIRD}; name one of them with it")
-    if wanted.third_party_on and not wanted.load_from:
+    if wanted.third_party and not wanted.load:
         loads = [one for one in loads if one is not third] or loads
     if not loads:
         raise NoAgentsError(address, LOAD, others)
@@ -251,8 +237,7 @@ async def round_trips(cast: Cast) -> dict[str, float]:
         *((one, cast.server) for one in cast.loads),
         *((cast.server, one) for one in _third(cast)),
     ]:
-        question = {"address": to.line.address, "transfers": False}
-        said = json.loads(await origin.line.call("velodrome_measure", READY_S, **question))
+        said = await mesh.measured(origin, to, transfers=False, limit_s=READY_S)
         if "error" in said:
             raise AgentRefusedError(
                 origin.name,
@@ -316,7 +301,7 @@ class Conductor:
         elif kind == "third":
             self._do(self._third(number, json.dumps({"third": event["third"], "seed": event["seed"]})))
         elif kind == "third-facts":
-            self._do(self._say_facts((number,)))
+            self._do(self._say_facts(number))
         elif kind == "third-end":
             self._thirds.pop(number, None)
             self._do(self._quietly("end", number))
@@ -480,11 +465,10 @@ class Conductor:
             else:
                 self._word(number, "facts", facts=facts)
 
-    async def _say_facts(self, numbers: Sequence[int]) -> None:
+    async def _say_facts(self, number: int) -> None:
         with suppress(AgentLostError):
             found = await self.third_facts()
-            for number in numbers:
-                self._word(number, "facts", facts=found.get(str(number), {}))
+            self._word(number, "facts", facts=found.get(str(number), {}))
 
 
 class _Conducted:

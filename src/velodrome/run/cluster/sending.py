@@ -81,15 +81,14 @@ def _member(folder: str, name: str) -> tuple[tarfile.TarInfo, bytes]:
             raise SendingError(
                 folder, f"{name} is neither file nor link", "Have git ignore it, or take it away"
             )
-        data = Path(path).read_bytes() if found.st_size <= MOST_UNPACKED else b""
+        if found.st_size > MOST_UNPACKED:
+            raise _too_large(folder)
+        data = Path(path).read_bytes()
     except OSError as error:
         raise SendingError(
             folder, f"{name} cannot be read: {error.strerror}", "Let this user read it, or have git ignore it"
         ) from error
-    member.size, member.mode = max(len(data), found.st_size), 0o755 if found.st_mode & stat.S_IXUSR else 0o644
-    if member.size > MOST_UNPACKED:
-        raise _too_large(folder)
-    member.size = len(data)
+    member.size, member.mode = len(data), 0o755 if found.st_mode & stat.S_IXUSR else 0o644
     return member, data
 
 
