@@ -84,7 +84,8 @@ def test_a_profile_that_could_not_be_taken_is_told_with_its_reason_everywhere() 
 
 def test_a_loop_written_in_c_is_reported() -> None:
     (told,) = profiles.sentences(verdict(view("tornado", "", 0.9, opaque_share=0.8)))
-    assert "idle 90 %, 80 % in a loop written in C that may have worked (CPU 25 %)" in told
+    assert "25 % of a CPU in use" in told
+    assert "waited in 90 % of their samples, 80 % in a loop written in C that may have worked" in told
 
 
 def test_a_verdict_without_profiles_says_nothing_of_them() -> None:

@@ -89,7 +89,8 @@ def _sentence(view: ProfileView, called: Mapping[str, str]) -> str:
     )
     at_work = f"; at work: {spent}" if spent else ""
     summary = (
-        f"{who}: idle {_percent(view.idle_share)}{unclear} (CPU {_percent(view.cpus)}), {deep}{at_work}."
+        f"{who}: {_percent(view.cpus)} of a CPU in use; its threads waited in {_percent(view.idle_share)} of their "
+        f"samples{unclear}; {deep}{at_work}."
     )
     return " ".join([summary, *map(visible, view.notes)])
 

@@ -51,6 +51,15 @@ def test_a_server_that_serves_some_connections_and_lets_the_others_wait_breaks_n
     assert FlagKind.LITTLES_LAW in raised(starved | {"sent": replace(FLAT, mean=5.5, max=30.0)})
 
 
+def test_connections_that_a_server_starves_all_through_the_span_break_no_law(raised: Flags) -> None:
+    # Their requests never end, and a histogram of those that did has no latency of them.
+    starved: dict[str, object] = {"sent": replace(FLAT, mean=2.0, max=30.0)}
+    assert FlagKind.LITTLES_LAW in raised(starved)
+    assert FlagKind.LITTLES_LAW not in raised(starved | {"engine_flags": ("unfair",)})
+    more_than_there_are: dict[str, object] = {"sent": replace(FLAT, mean=20.0), "engine_flags": ("unfair",)}
+    assert FlagKind.LITTLES_LAW in raised(more_than_there_are)
+
+
 def test_an_open_loop_is_held_against_requests_seen_in_flight(raised: Flags) -> None:
     pace = Open(4000, connections=1000)
     assert FlagKind.LITTLES_LAW not in raised({"mean_in_flight": 41.0}, pace=pace)

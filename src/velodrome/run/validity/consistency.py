@@ -34,8 +34,10 @@ def littles_law(evidence: Evidence) -> Flag | None:
     Closed loop: the requested connections. Open loop: requests in flight as sampled, where the server kept up
     (the law is about a steady state, which a rate that changes has not). Requests that straddle the ends of the
     span are worth latency / duration, which is allowed for; in a closed loop the longest latency, because each
-    connection has a request in flight, and a server that prefers some connections lets the others wait longest. Where
-    connections are opened for single requests the time from due counts: opening is in it.
+    connection has a request in flight, and a server that prefers some connections lets the others wait longest. Those
+    that wait all through the span have no latency at all: where the engine saw that connections were not served evenly,
+    fewer by the law than there are is the server's doing (`unfair`). Where connections are opened for single requests
+    the time from due counts: opening is in it.
     """
     facts = evidence.facts
     opening = not evidence.load.keepalive or (facts.connections_reopened or 0) > REOPENED * facts.requests
@@ -60,7 +62,7 @@ def littles_law(evidence: Evidence) -> Flag | None:
         return None
     longest_s = max(latency_s, (latency.max or 0.0) / 1e3) if evidence.closed else latency_s
     allowed = actual * (LITTLE + longest_s / max(facts.duration_s, 1e-9)) + LITTLE_LEAST
-    if abs(by_law - actual) <= allowed:
+    if abs(by_law - actual) <= allowed or (by_law < actual and "unfair" in facts.engine_flags):
         return None
     whose = "connections were requested" if evidence.closed else "requests were in flight on average"
     whose = "messages to all were kept on their way" if evidence.closed and facts.at_once else whose
