@@ -59,7 +59,7 @@ def test_the_first_lap_has_three_questions_ten_stacks_and_fits_into_its_minutes(
     stacks = catalog.stacks()
     study = load_study("first-lap", Known(stacks, catalog.recipes()))
     matrix = lay_out(study, stacks)
-    assert [question.name for question in study.questions] == ["hello", "third-party", "large"]
+    assert [question.name for question in study.questions] == ["hello", "third-party", "upload"]
     assert len(study.contestants) == 10
     assert study.limits.cpus == 1
     assert not matrix.left_out
