@@ -92,3 +92,14 @@ def test_somebody_is_always_first_and_scale_changes_nothing(rows: list[tuple[flo
     assert ranking.ranks == scaled.ranks
     assert ranking.ranks[ranking.order[0]] == 1
     assert all(1 <= low <= high <= len(rows) for low, high in ranking.places.values())
+
+
+def test_whoever_is_better_than_a_contestant_is_better_than_all_whom_that_beats() -> None:
+    # First and third scatter against each other, so that the two cannot be told apart directly.
+    first, third = sample("first", 80_000, 70_000), sample("third", 28_600, 31_500)
+    ranking = rank([first, sample("second", 51_000, 50_000), third])
+    assert ranking is not None
+    over = ranking.over("first", "third")
+    assert over is not None
+    assert over.ratio.low < 1
+    assert ranking.places == {"first": (1, 1), "second": (2, 2), "third": (3, 3)}

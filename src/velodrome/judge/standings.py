@@ -6,7 +6,7 @@ all other loads, by the clock of the generator that measured it; the rows themse
 
 import math
 import shlex
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from velodrome.judge import deploying_app
@@ -90,17 +90,14 @@ def rank(samples: Sequence[Sample], confidence: float = CONFIDENCE) -> Ranking |
     middle = {sample.label: comparison.alone(sample.label).mid for sample in answered}
     order = sorted(middle, key=lambda label: (-middle[label], label))
     silent = sorted(sample.label for sample in samples if not sample.values)
-    better = {
-        (label, other): _clearly_better(comparison, label, other)
-        for label in order
-        for other in order
-        if label != other
-    }
+    beaten = _beaten(
+        {
+            label: {other for other in order if other != label and _clearly_better(comparison, label, other)}
+            for label in order
+        }
+    )
     places = {
-        label: (
-            1 + sum(better[other, label] for other in order if other != label),
-            len(order) - sum(better[label, other] for other in order if other != label),
-        )
+        label: (1 + sum(label in worse for worse in beaten.values()), len(order) - len(beaten[label]))
         for label in order
     }
     places |= dict.fromkeys(silent, (1 + len(order), len(order) + len(silent)))
@@ -108,6 +105,24 @@ def rank(samples: Sequence[Sample], confidence: float = CONFIDENCE) -> Ranking |
     return Ranking(
         comparison, (*order, *silent), places, {label: pair for label, pair in pairs.items() if pair}
     )
+
+
+def _beaten(directly: Mapping[str, Set[str]]) -> dict[str, set[str]]:
+    """Return of each all who are worse than it, also through others.
+
+    All differences hold together with the confidence of the ranking. So whoever is better than a contestant is better
+    than all whom that one beats, though noise of their own may hide it where the two are compared directly.
+    """
+    found: dict[str, set[str]] = {}
+    for label in directly:
+        left, worse = list(directly[label]), set[str]()
+        while left:
+            other = left.pop()
+            if other not in worse:
+                worse.add(other)
+                left += directly[other]
+        found[label] = worse - {label}
+    return found
 
 
 def equal(pair: Pair) -> bool:
