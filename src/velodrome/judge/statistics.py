@@ -140,6 +140,8 @@ NOISE_DF = DF
 """How many degrees of freedom that knowledge is given: about as much as five blocks of one's own."""
 SHARED_DF = 8.0
 """How many the spread of the other contestants is given at most: contestants need not be equally noisy."""
+NOISIER_DF = 3.0
+"""Degrees of freedom that blocks have at least where they are clearly noisier than presumed."""
 _WORLDS = 4000
 _AT_ONCE = 2_000_000
 """Numbers drawn at once."""
@@ -477,11 +479,12 @@ def host_levels(samples: Sequence[Sample]) -> list[tuple[str, str, Interval]]:
 def _believed(prior: float, prior_df: float, own_df: float, own: float) -> tuple[float, float]:
     """Return the variance to believe, and how many degrees of freedom of it are not the blocks' own.
 
-    Blocks that are clearly noisier than presumed (F test) are believed alone: the presumed noise then says nothing,
-    and gives no degrees of freedom either.
+    Blocks that are clearly noisier than presumed (F test) are believed alone: the presumed noise then says nothing.
+    It still gives as many degrees of freedom as it takes to `NOISIER_DF`. Alone, two blocks have one, and an interval over
+    six orders of magnitude; but theirs was taken because it was large, so it is seldom too small.
     """
     if own_df and own > prior * largest_ratio(own_df, prior_df):
-        return 0.0, own
+        return max(0.0, NOISIER_DF - own_df), own
     return prior_df, _moderated([(prior_df, prior), (own_df, own)])
 
 
