@@ -100,13 +100,23 @@ def test_one_block_rests_on_the_known_noise() -> None:
     assert pair.spread == pytest.approx(NOISE)
 
 
-def test_blocks_clearly_noisier_than_presumed_are_believed_alone_and_lend_no_freedom() -> None:
+def test_blocks_clearly_noisier_than_presumed_are_believed_alone_with_three_degrees_of_freedom_at_least() -> (
+    None
+):
     wild = Comparison([Sample("a", {0: 50, 1: 100, 2: 200}), Sample("b", {0: 100, 1: 100, 2: 100})])
     pair = wild.pair("a", "b")
     assert pair is not None
-    assert pair.prior_df == 0
-    # t of 2 degrees of freedom is 4.30; with those of the table it would be 2.4 times less.
-    assert pair.ratio.high == pytest.approx(np.exp(4.303 * np.log(2) / 3**0.5), rel=0.1)
+    assert pair.prior_df == 1
+    # t of 3 degrees of freedom is 3.18; with those of the table it would be 1.8 times less.
+    assert pair.ratio.high == pytest.approx(np.exp(3.182 * np.log(2) / 3**0.5), rel=0.1)
+    many = Comparison(
+        [
+            Sample("a", {block: 50 * 2 ** (block % 3) for block in range(6)}),
+            Sample("b", dict.fromkeys(range(6), 100)),
+        ]
+    )
+    assert (alone := many.pair("a", "b")) is not None
+    assert alone.prior_df == 0
 
 
 def test_two_that_wait_are_told_apart_by_less_than_two_that_compute() -> None:

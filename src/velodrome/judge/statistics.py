@@ -480,8 +480,8 @@ def _believed(prior: float, prior_df: float, own_df: float, own: float) -> tuple
     """Return the variance to believe, and how many degrees of freedom of it are not the blocks' own.
 
     Blocks that are clearly noisier than presumed (F test) are believed alone: the presumed noise then says nothing.
-    It still gives as many degrees of freedom as it takes to `NOISIER_DF`. Alone, two blocks have one, and an interval over
-    six orders of magnitude; but theirs was taken because it was large, so it is seldom too small.
+    It still gives as many degrees of freedom as it takes to `NOISIER_DF`. Alone, two blocks have one, and an interval
+    over six orders of magnitude; but theirs was taken because it was large, so it is seldom too small.
     """
     if own_df and own > prior * largest_ratio(own_df, prior_df):
         return max(0.0, NOISIER_DF - own_df), own
