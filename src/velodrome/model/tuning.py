@@ -42,6 +42,8 @@ class Wanted:
     """Loads."""
     seconds: tuple[float, ...] = (1.5, 2.5, 4.0)
     """How long the first two loads of a candidate are, the next two, and those that follow."""
+    slow_rate: float = 0.0
+    """Requests a second below which a load takes long, because what is demanded needs so many requests."""
 
 
 @dataclass(frozen=True)

@@ -252,6 +252,8 @@ QUALIFYING = 0.6
 LATELY = 5
 """So many loads are remembered, to estimate how long the next may take."""
 LEAST_CONFIRM_S = 1.0
+LOW_LOAD_S = 20.0
+"""While no rate has held, a load at a low rate is longer than this only if all rates of the candidate are low."""
 
 
 @dataclass(frozen=True)
@@ -784,7 +786,14 @@ class Replayed:
     def __init__(self, sought: Sought, limits: Limits) -> None:
         demands = Demands(must=tuple(map(read, sought.conditions)))
         most = max(LEAST_LOADS, round(SHARE * GRID_LOADS * len(sought.candidates)))
-        self._wanted = Wanted(Goal(sought.goal), sought.cpus, sought.rate, limits.memory_bytes, most)
+        self._wanted = Wanted(
+            Goal(sought.goal),
+            sought.cpus,
+            sought.rate,
+            limits.memory_bytes,
+            most,
+            slow_rate=demands.requests / LOW_LOAD_S,
+        )
         self._grid = sought.candidates
         self._field = Field(sought.candidates, self._wanted)
         self.groups: Groups | None = None

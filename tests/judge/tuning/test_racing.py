@@ -80,6 +80,28 @@ def test_an_app_that_is_too_slow_for_the_slo_never_holds_and_says_why() -> None:
     assert "p99 was 612 ms" in found.because
 
 
+def test_the_lowest_rate_is_one_at_which_a_percentile_can_be_measured() -> None:
+    def least(slow_rate: float) -> float:
+        servers = Servers(APPS[1], 3, slo_ms=50.0, wrong=0.0)
+        assert tune(servers, GRID, replace(CAPACITY, slow_rate=slow_rate)).best is None
+        return min(ask.rate for _, ask in servers.asked if ask.rate)
+
+    usual = least(0.0)
+    assert least(2 * usual) == pytest.approx(2 * usual, rel=0.1)
+    assert least(1000 * usual) == pytest.approx(4 * usual, rel=0.1), "a fifth of what it may do, at most"
+
+
+def test_a_low_rate_that_could_not_be_measured_puts_nobody_out() -> None:
+    class Unclear(Servers):
+        def _load(self, candidate: Candidate, ask: Ask) -> Observation:
+            seen = super()._load(candidate, ask)
+            low = ask.rate and ask.rate < 0.2 * self.most(candidate)
+            return replace(seen, held=None, why="p99 was not measured") if low else seen
+
+    found = tune(Unclear(APPS[1], 3, slo_ms=50.0, wrong=0.0), GRID, CAPACITY)
+    assert not [entry for entry in found.entries if "even at" in entry.why]
+
+
 def test_a_rate_that_none_can_carry_is_refused_by_arithmetic_without_loading() -> None:
     servers = Servers(APPS[0], 3)
     found = tune(servers, GRID, Wanted(Goal.CPU, CPUS, rate=50_000.0, most=MOST))

@@ -268,9 +268,14 @@ class Demands:
 
     def seconds(self, rate: float, least: float) -> float:
         """Return how long a trial is: long enough for the percentiles that are named, if that is bearable."""
+        return max(least, min(self.requests / rate, LONGEST_S))
+
+    @property
+    def requests(self) -> float:
+        """How many requests the percentiles that are named need."""
         named = (comparison.metric for condition in self.every for comparison in comparisons(condition))
         needed = max((requests_needed(metric) for metric in named), default=1)
-        return max(least, min(max(SPARE * needed, LEAST) / rate, LONGEST_S))
+        return max(SPARE * needed, LEAST)
 
     def seconds_near(self, rate: float, least: float) -> float:
         """Return how long a load near the edge is, whose late requests are counted."""

@@ -223,8 +223,8 @@ FIRST = 0.8
 """Of a forecast, the rate that is tried first while nobody leads."""
 UNSEEN = 1.6
 """Times what a look lets expect of a stack, an open loop may show: none is out before it was tried once."""
-LOW = 0.05
-"""Of a forecast, the rate that must hold if any does."""
+LOW, LOW_AT_MOST = 0.05, 0.2
+"""Of a forecast, the rate that must hold if any does; and up to where it rises for percentiles that need requests."""
 LOOK_S = 1.0
 UNSEEN_WHY = "its stack was not looked at: the time (--budget) or the loads were spent"
 USUAL = {Goal.CPU: 0.06, Goal.MEMORY: 0.03}
@@ -273,8 +273,9 @@ class Field:
             for other in (sibling for sibling in self.arms if sibling.candidate.contestant.stack == stack):
                 other.put_out(Fate.CANNOT, observed.why)
             return
-        low = observed.ask.rate < FIRST * arm.forecast.rps and isinstance(arm.known, Rates)
-        if self.leader is None and low and arm.known.holds is False and arm.out is None:
+        low = observed.held is False and observed.ask.rate < FIRST * arm.forecast.rps
+        rates = isinstance(arm.known, Rates) and arm.known.holds is False
+        if self.leader is None and low and rates and arm.out is None:
             arm.put_out(Fate.CANNOT, f"even at {quantity.rate(observed.ask.rate)} {arm.broke}")
 
     @property
@@ -672,11 +673,16 @@ class _Race:
             return Ask(seconds, rate=self.wanted.rate, fresh=fresh)
         leader = self.field.leader
         if leader is None:
-            rate = arm.forecast.rps * (LOW if arm.known.holds is False else FIRST)
-            return Ask(seconds, rate=rate, fresh=fresh)
+            return Ask(seconds, rate=self._first_rate(arm), fresh=fresh)
         above = leader.mid * (1 + INDIFFERENT)
         rate = arm.known.next(boot) if arm is leader or arm.lower > above else above
         return Ask(seconds, rate=rate, fresh=fresh)
+
+    def _first_rate(self, arm: Arm) -> float:
+        """Return the next rate of a candidate while none has held of anybody."""
+        if arm.known.holds is not False:
+            return arm.forecast.rps * FIRST
+        return max(arm.forecast.rps * LOW, min(arm.forecast.rps * LOW_AT_MOST, self.wanted.slow_rate))
 
     def _visit(self, arm: Arm, loads: int) -> Loads:
         """Start a candidate's server and measure it so many times, unless it is out before."""
