@@ -25,6 +25,7 @@ from dataclasses import dataclass, field, replace
 from velodrome.judge.search.holding import ALONE_S
 from velodrome.judge.tuning.forecasting import crowd, enough, forecast, looked, seen_with_few
 from velodrome.judge.tuning.knowing import LEAST_BOOTS, REPORTED, Confirmed, Costs, Known, Rates, Spread
+from velodrome.judge.words import listed
 from velodrome.model import quantity
 from velodrome.model.measurement import Purpose
 from velodrome.model.quantity import Interval
@@ -465,7 +466,11 @@ class Field:
         stack = arm.candidate.contestant.stack
         seen = any(other.trials for other in self.arms if other.candidate.contestant.stack == stack)
         upper = arm.upper if seen else arm.upper * UNSEEN
-        return leader is None or upper > leader.mid * (1 + INDIFFERENT)
+        if leader is None:
+            return True
+        # What confirms the leader says more of it than the loads that it was chosen by.
+        does = leader.reported.mid if leader.starts >= LEAST_BOOTS else leader.mid
+        return upper > does * (1 + INDIFFERENT)
 
     def rivals(self) -> Iterator[Arm]:
         """Yield who may be measured: who was, and whoever is like an arm that is as good as the leader."""
@@ -497,7 +502,8 @@ class Field:
         late = bool(unseen)
         others = self._entries(unseen, Fate.UNTRIED, UNSEEN_WHY)
         ended = self._ended(out_of_time or late)
-        spent = ended if late or any(self.contends(rival) for rival in self.rivals()) else ""
+        rivals = [rival.candidate.label for rival in self.rivals() if self.contends(rival)]
+        spent = ended if late or rivals else ""
         untried = late or any(arm.out is None for arm in self.arms)
         best = self.best
         second = next(
@@ -511,7 +517,8 @@ class Field:
             if untried and (out_of_time or late) and ending is TuneEnding.NEVER:
                 ending, why = TuneEnding.CANNOT, f"after {ended} no rate had held: {why}"
         else:
-            why = _unsure(best) or (f"after {spent} others may be as good" if spent else "")
+            others_named = f": {listed(rivals)}" if rivals else ""
+            why = _unsure(best) or (f"after {spent} others may be as good{others_named}" if spent else "")
             ending = TuneEnding.SPENT if why else TuneEnding.SETTLED
         return Tuned(
             self.wanted.goal, ending, why, tuple(entries), dict(self.looks), self.trials, len(self.grid)
