@@ -468,8 +468,8 @@ class Field:
         upper = arm.upper if seen else arm.upper * UNSEEN
         if leader is None:
             return True
-        # What confirms the leader says more of it than the loads that it was chosen by.
-        does = leader.reported.mid if leader.starts >= LEAST_BOOTS else leader.mid
+        # What confirms the leader may say more for it than the loads that it was chosen by.
+        does = max(leader.mid, leader.reported.mid) if leader.starts >= LEAST_BOOTS else leader.mid
         return upper > does * (1 + INDIFFERENT)
 
     def rivals(self) -> Iterator[Arm]:
