@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from velodrome.model.load import Open, Schedule, Step
-from velodrome.model.measurement import Flag, FlagKind, Latency, LoadSecond, Severity
+from velodrome.model.measurement import Flag, FlagKind, Latency, LoadSecond, QueueFacts, Severity
 from velodrome.run.validity.consistency import relative_change
 
 Flags = Callable[..., dict[FlagKind, Flag]]
@@ -58,6 +58,15 @@ def test_connections_that_a_server_starves_all_through_the_span_break_no_law(rai
     assert FlagKind.LITTLES_LAW not in raised(starved | {"engine_flags": ("unfair",)})
     more_than_there_are: dict[str, object] = {"sent": replace(FLAT, mean=20.0), "engine_flags": ("unfair",)}
     assert FlagKind.LITTLES_LAW in raised(more_than_there_are)
+
+
+def test_connections_that_lie_in_the_listen_queue_break_no_law_and_are_noted(raised: Flags) -> None:
+    half: dict[str, object] = {"sent": replace(FLAT, mean=5.0, max=30.0)}
+    flags = raised(half, sampled={"queue": QueueFacts(20, 2048, 0, 0)})
+    assert FlagKind.LITTLES_LAW not in flags
+    assert flags[FlagKind.UNFAIR].severity is Severity.NOTE
+    assert flags[FlagKind.UNFAIR].facts["outside"] == pytest.approx(20)
+    assert FlagKind.LITTLES_LAW in raised(half, sampled={"queue": QueueFacts(5, 2048, 0, 0)})
 
 
 def test_an_open_loop_is_held_against_requests_seen_in_flight(raised: Flags) -> None:

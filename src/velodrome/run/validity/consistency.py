@@ -36,7 +36,8 @@ def littles_law(evidence: Evidence) -> Flag | None:
     span are worth latency / duration, which is allowed for; in a closed loop the longest latency, because each
     connection has a request in flight, and a server that prefers some connections lets the others wait longest. Those
     that wait all through the span have no latency at all: where the engine saw that connections were not served evenly,
-    fewer by the law than there are is the server's doing (`unfair`). Where connections are opened for single requests
+    fewer by the law than there are is the server's doing (`unfair`), as it is where the others lay in its listen queue:
+    a busy event loop may take in one connection a turn. Where connections are opened for single requests
     the time from due counts: opening is in it.
     """
     facts = evidence.facts
@@ -64,6 +65,17 @@ def littles_law(evidence: Evidence) -> Flag | None:
     allowed = actual * (LITTLE + longest_s / max(facts.duration_s, 1e-9)) + LITTLE_LEAST
     if abs(by_law - actual) <= allowed or (by_law < actual and "unfair" in facts.engine_flags):
         return None
+    lay = actual - by_law
+    if evidence.closed and 0 < lay <= (evidence.sampled.queue.peak or 0) + allowed:
+        return Flag(
+            FlagKind.UNFAIR,
+            Severity.NOTE,
+            f"About {count(lay)} of {count(actual)} connections lay in the server's listen queue while the others got "
+            "the answers: it takes in new connections slowly while it is busy.",
+            "Read latency from an open loop. Where clients connect anew often, give it fewer requests at once, or put "
+            "a proxy in front that keeps connections.",
+            {"outside": lay, "connections": actual},
+        )
     whose = "connections were requested" if evidence.closed else "requests were in flight on average"
     whose = "messages to all were kept on their way" if evidence.closed and facts.at_once else whose
     return Flag(
