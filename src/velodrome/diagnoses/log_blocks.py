@@ -20,10 +20,11 @@ def screen(seen: Symptoms) -> Screened:
         return Absent(said)
     named = writing[0].named
     cure = Cure(
-        "have the handlers called by a thread of their own, which waits in place of the loop",
+        "have the handlers called by a thread of their own, which waits in place of the loop, behind a queue with an "
+        "end: what the handlers are too slow for is dropped, or it fills the memory",
         named.place,
         named.text.strip(),
-        "handler = QueueHandler(queue); QueueListener(queue, *the handlers).start()",
+        "queue = Queue(1000); handler = QueueHandler(queue); QueueListener(queue, *the handlers).start()",
     )
     queued = Treatment("handlers of logging called by a thread", {"logging": "queued"})
     return Suspect(

@@ -181,6 +181,25 @@ def test_handlers_of_logging_are_called_by_a_thread_of_their_own(injected: Injec
     assert injected.took() == {"logging"}
 
 
+def test_records_that_handlers_are_too_slow_for_do_not_fill_the_memory(injected: Injected) -> None:
+    program = """
+        import logging, threading, time
+        held, called = threading.Event(), []
+        class Stuck(logging.Handler):
+            def emit(self, record):
+                held.wait(20)
+                called.append(record)
+        logging.getLogger().addHandler(Stuck())
+        for number in range(3000):
+            logging.warning("record %d", number)
+        held.set()
+        until = time.monotonic() + 20
+        while len(called) < 1000 and time.monotonic() < until: time.sleep(0.01)
+        print(1000 <= len(called) <= 1001)  # those of the queue, and the one that the handler had
+    """
+    assert injected.run(program, {"logging": "queued"}) == "True\n"
+
+
 def test_what_is_there_when_the_app_is_warm_is_frozen(injected: Injected) -> None:
     (injected.seen / WARM).touch()
     program = """

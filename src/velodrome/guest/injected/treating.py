@@ -15,6 +15,7 @@ import struct
 import sys
 import threading
 import time
+from contextlib import suppress
 from types import ModuleType
 from typing import Any, Callable, Dict, List, Mapping, Set
 
@@ -169,6 +170,10 @@ def _switch_interval(giving: Giving, seconds: float) -> None:
     giving.took("switch-interval")
 
 
+LOG_RECORDS = 1000
+"""Of `logging` that wait at most for the thread that calls the handlers; further records are dropped."""
+
+
 def _logging(giving: Giving, how: str) -> None:
     """Turn the records of `logging` `off`, or have the handlers called by a thread of their own (`queued`)."""
     queues: Dict[int, Any] = {}
@@ -179,7 +184,7 @@ def _logging(giving: Giving, how: str) -> None:
             before(logger, record)
 
     def queued(module: Any) -> None:
-        from queue import SimpleQueue
+        from queue import Full, Queue
 
         before = module.Logger.callHandlers
 
@@ -187,11 +192,13 @@ def _logging(giving: Giving, how: str) -> None:
             giving.took("logging")
             queue = queues.get(os.getpid())  # threads stay behind in a fork
             if queue is None:
-                queue = queues[os.getpid()] = SimpleQueue()
+                queue = queues[os.getpid()] = Queue(LOG_RECORDS)
                 threading.Thread(target=called, args=(queue,), name="velodrome-logging", daemon=True).start()
             # What is logged may be changed before the thread comes to it.
             record.msg, record.args = record.getMessage(), None
-            queue.put((before, self, record))
+            # A queue without an end would only move the fault: memory would grow instead.
+            with suppress(Full):
+                queue.put_nowait((before, self, record))
 
         module.Logger.callHandlers = call_handlers
 
