@@ -16,6 +16,7 @@ NUMPY = ("numpy==2.3.4", "threadpoolctl==3.6.0")
 REQUESTS, FAR = "requests==2.32.5", ("PAYMENTS_URL=latency:50ms",)
 QUICK = ("PAYMENTS_URL=latency:1ms",)
 ASYNC_SESSIONS = (SQLALCHEMY, AIOSQLITE, GREENLET)
+FLASK, DJANGO = "flask==3.1.2", "django==5.2.8"
 GZIP = {"Accept-Encoding": "gzip"}
 SLOW = ("PAYMENTS_URL=latency:200ms",)
 
@@ -256,4 +257,69 @@ WELL = (
     Cell("decoy: sums on the loop", "hashing:decoy"),
     Cell("decoy: computes on the loop", "sound:computing"),
     Cell("decoy: a semaphore of 40 before AnyIO", "tokens:decoy", requires=(ANYIO,)),
+    Cell("decoy: a lock of its own", "lookalikes:locked"),
+    Cell("decoy: fifteen at once", "lookalikes:bounded"),
+    Cell("decoy: a cache that fills", "lookalikes:caching"),
+    Cell("decoy: files that stay open", "lookalikes:opening"),
+    Cell("decoy: much memory for a moment", "lookalikes:large"),
+    Cell("decoy: serialises on the loop", "lookalikes:serialising"),
+    Cell("decoy: a thread that only waits", "lookalikes:waking"),
+    Cell("decoy: refuses by itself", "lookalikes:refusing"),
+    Cell("FastAPI, at once", "shop_fastapi:app", requires=(FASTAPI, SQLALCHEMY)),
+    Cell(
+        "FastAPI, a row of a database",
+        "shop_fastapi:app",
+        requires=(FASTAPI, SQLALCHEMY),
+        requests=("GET /articles/7",),
+    ),
+    Cell(
+        "FastAPI, an order",
+        "shop_fastapi:app",
+        requires=(FASTAPI, SQLALCHEMY),
+        requests=('POST /orders {"number": 7, "name": "a", "price": 2}',),
+    ),
+    Cell("Flask, a page, threads", "shop_flask:app", stack="gunicorn-gthread", requires=(FLASK,)),
+    Cell(
+        "Flask, a page, waitress",
+        "shop_flask:app",
+        stack="waitress",
+        requires=(FLASK,),
+        beside=("lost-at-stop",),
+    ),
+    Cell(
+        "Flask, rows of a database",
+        "shop_flask:app",
+        stack="gunicorn-gthread",
+        requires=(FLASK,),
+        requests=("GET /articles",),
+    ),
+    Cell("FastAPI on granian", "shop_fastapi:app", stack="granian-asgi", requires=(FASTAPI, SQLALCHEMY)),
+    Cell(
+        "FastAPI on hypercorn, a row",
+        "shop_fastapi:app",
+        stack="hypercorn",
+        requires=(FASTAPI, SQLALCHEMY),
+        requests=("GET /articles/7",),
+    ),
+    Cell("FastAPI on asyncio", "shop_fastapi:app", knobs={"loop": "asyncio"}, requires=(FASTAPI, SQLALCHEMY)),
+    Cell("Flask on granian", "shop_flask:app", stack="granian-wsgi", requires=(FLASK,)),
+    Cell(
+        "Flask on cheroot, rows",
+        "shop_flask:app",
+        stack="cheroot",
+        requires=(FLASK,),
+        requests=("GET /articles",),
+    ),
+    Cell("Flask on gevent", "shop_flask:app", stack="gunicorn-gevent", requires=(FLASK,)),
+    Cell("Django on uWSGI", "shop_django:wsgi", stack="pyuwsgi", requires=(DJANGO,)),
+    Cell("awaits, two workers", "sound:waiting", knobs={"workers": 2}),
+    Cell("awaits, gunicorn", "sound:waiting", stack="gunicorn-asgi", knobs={"workers": 2}),
+    Cell("waits in threads", "plain:waiting", stack="gunicorn-gthread", knobs={"threads": 16}),
+    Cell("Django, gunicorn's threads", "shop_django:wsgi", stack="gunicorn-gthread", requires=(DJANGO,)),
+    Cell(
+        "Django, an async view",
+        "shop_django:asgi",
+        requires=(DJANGO,),
+        requests=("GET /async",),
+    ),
 )

@@ -1,0 +1,60 @@
+"""A small shop on FastAPI as tutorials have it: models of what comes and goes, a database in threads, a log."""
+
+import logging
+import os
+import tempfile
+from contextvars import ContextVar
+from typing import Annotated
+
+from fastapi import Depends, FastAPI
+from pydantic import BaseModel
+from sqlalchemy import create_engine, text
+from sqlalchemy.orm import Session
+from sqlalchemy.pool import QueuePool
+
+engine = create_engine(
+    f"sqlite:///{os.path.join(tempfile.mkdtemp(), 'shop.sqlite')}",
+    poolclass=QueuePool,
+    pool_size=40,
+    connect_args={"check_same_thread": False},
+)
+with engine.begin() as connection:
+    connection.execute(text("create table articles (number integer primary key, name text, price real)"))
+    for number in range(100):
+        connection.execute(
+            text("insert into articles values (:number, :name, 1.5)"),
+            {"number": number, "name": f"article {number}"},
+        )
+request_id = ContextVar("request_id", default="")
+log = logging.getLogger("shop")
+log.setLevel(logging.WARNING)
+app = FastAPI()
+
+
+class Article(BaseModel):
+    number: int
+    name: str
+    price: float
+
+
+def session():
+    with Session(engine) as opened:
+        yield opened
+
+
+@app.get("/")
+async def home() -> dict[str, str]:
+    request_id.set("home")
+    log.info("home")
+    return {"shop": "open"}
+
+
+@app.get("/articles/{number}")
+def article(number: int, database: Annotated[Session, Depends(session)]) -> Article:
+    row = database.execute(text("select * from articles where number = :n"), {"n": number}).one()
+    return Article(number=row[0], name=row[1], price=row[2])
+
+
+@app.post("/orders")
+async def order(ordered: Article) -> dict[str, float]:
+    return {"total": ordered.price}
