@@ -191,8 +191,45 @@ ILL = (
     Cell("pool before the fork", "preloaded:severe", "fork-after-init", stack=OURS, knobs=PRELOADED),
     Cell("cold keys", "stampeding:severe", "stampede", upstreams=FAR),
 )
+IN_PAIRS: Mapping[str, Cell] = {
+    "tokens": Cell("tokens", "", "thread-tokens", requires=(ANYIO,)),
+    "executor": Cell("executor", "", "default-executor"),
+    "pool": Cell("pool", "", "pool-exhausted", requires=(SQLALCHEMY,)),
+    "connector": Cell("connector", "", "connector-limit", requires=(AIOHTTP,), upstreams=SLOW),
+    "blocking": Cell("blocking", "", "blocking-call"),
+    "logging": Cell("logging", "", "log-cost"),
+    "hashing": Cell("hashing", "", "hash-on-loop"),
+    "collecting": Cell("collecting", "", "gc-pause"),
+    "growth": Cell("growth", "", "growth"),
+    "leak": Cell("leak", "", "connections-leak"),
+}
+"""The faults that `apps/pairs.py` puts together."""
+
+
+def pair(first: str, second: str) -> Cell:
+    """Return the app that has two faults."""
+    one, other = IN_PAIRS[first], IN_PAIRS[second]
+    return Cell(
+        f"pair: {first} and {second}",
+        f"pairs:{first}_and_{second}",
+        one.fault,
+        other.fault,
+        requires=(*one.requires, *other.requires),
+        upstreams=(*one.upstreams, *other.upstreams),
+    )
+
+
 PAIRS = (
-    Cell("pair: blocking and tokens", "pairs:severe", "blocking-call", "thread-tokens", requires=(ANYIO,)),
+    *(
+        pair(first, second)
+        for first in ("tokens", "executor", "pool", "connector")
+        for second in ("blocking", "growth", "leak", "logging", "hashing")
+    ),
+    *(pair(first, second) for first in ("logging", "hashing", "blocking") for second in ("growth", "leak")),
+    pair("blocking", "logging"),
+    pair("collecting", "leak"),
+    pair("collecting", "blocking"),
+    pair("growth", "leak"),
 )
 WELL = (
     Cell("blocking, cured", "blocking:cured"),
