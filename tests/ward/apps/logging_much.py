@@ -22,4 +22,9 @@ async def one_record_in_a_hundred():
     return None
 
 
+async def one_record():
+    _log.info("request %d of %s", 1, {"path": "/", "step": 1})
+
+
 severe, cured = answering(ten_records), answering(one_record_in_a_hundred)
+mild = answering(one_record)

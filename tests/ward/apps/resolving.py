@@ -6,6 +6,7 @@ import os
 import time
 from concurrent.futures import ThreadPoolExecutor
 from http.client import HTTPConnection
+from itertools import count
 from urllib.parse import urlsplit
 
 from answering import answering
@@ -23,6 +24,7 @@ _socket.getaddrinfo = slowly
 place = urlsplit(os.environ["PAYMENTS_URL"])
 threads = ThreadPoolExecutor(8)
 kept = []
+numbers = count(1)
 
 
 def call(connection):
@@ -42,4 +44,10 @@ async def with_connections_kept():
     kept.append(await asyncio.get_running_loop().run_in_executor(threads, call, before))
 
 
-severe, cured = map(answering, (with_a_connection_each, with_connections_kept))
+async def now_and_then_with_its_own():
+    await (with_a_connection_each if next(numbers) % 50 == 0 else with_connections_kept)()
+
+
+severe, mild, cured = map(
+    answering, (with_a_connection_each, now_and_then_with_its_own, with_connections_kept)
+)

@@ -28,3 +28,4 @@ def traced(**how):
 
 
 severe, cured = traced(), traced(sampler=TraceIdRatioBased(0.01))
+mild = traced(sampler=TraceIdRatioBased(0.05))
