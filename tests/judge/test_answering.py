@@ -248,6 +248,17 @@ def test_latency_of_blocks_is_merged_and_compared_at_one_rate() -> None:
     assert "gunicorn · sync does not keep up with 100/s." in found.why
 
 
+def test_a_percentile_whose_intervals_meet_is_lowest_with_nobody() -> None:
+    trials: list[Result] = [*FAST, *SLOW]
+    for block in range(3):
+        few, more = [1.0] * 98 + [4.0, 6.0], [1.0] * 98 + [5.0, 5.0]
+        trials.append(measured(trial("granian", block=block, load=OPEN), 100, latencies_ms=few))
+        trials.append(measured(trial("uvicorn", block=block, load=OPEN), 100, latencies_ms=more))
+    (said,) = [why for why in answer(trials).why if why.startswith("At the same 100/s for all")]
+    assert "lowest" not in said
+    assert "differs clearly with nobody" in said
+
+
 def test_a_question_with_open_loops_only_is_ranked_by_answers_over_latency() -> None:
     question = Question("open", HELLO_Q.recipe, (OPEN,))
     trials: list[Result] = []

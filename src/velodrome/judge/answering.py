@@ -45,7 +45,7 @@ from velodrome.model.quantity import (
     within,
 )
 from velodrome.model.study import Question
-from velodrome.model.verdict import Answer, Outcome, OwnShare, Standing, Verdict
+from velodrome.model.verdict import Answer, LatencyView, Outcome, OwnShare, Standing, Verdict
 from velodrome.model.workers import WorkerCheck
 
 REACHED = 0.9
@@ -260,14 +260,25 @@ def _latency(case: Case, first: Sequence[str]) -> list[str]:
         )
         between = first and first[0] in values and first[0] not in (quick, slow)
         own = f"; {case.runner(first[0]).called} has {_ms(values[first[0]])}" if between else ""
-        found.append(
-            f"At the same {exact(load.pace.rate)} for all, {name} is lowest with {case.runner(quick).called} "
-            f"({_ms(values[quick])}) and highest with {case.runner(slow).called} ({_ms(values[slow])}){own}"
-        )
+        same = f"At the same {exact(load.pace.rate)} for all, {name}"
+        if _apart(views[quick], views[slow], p):
+            found.append(
+                f"{same} is lowest with {case.runner(quick).called} ({_ms(values[quick])}) and highest with "
+                f"{case.runner(slow).called} ({_ms(values[slow])}){own}"
+            )
+        else:
+            found.append(f"{same} differs clearly with nobody: {_ms(values[quick])} to {_ms(values[slow])}")
     if behind:
         verb = "does" if len(behind) == 1 else "do"
         found.append(f"{case.named(behind)} {verb} not keep up with {exact(load.pace.rate)}")
     return [*found, *_why_that_rate(case)] if found else found
+
+
+def _apart(quick: LatencyView, slow: LatencyView, percentile: str) -> bool:
+    """Return whether the intervals of a percentile leave one of them above the other; without one it is known well."""
+    _, high = quick.within.get(percentile, (0.0, getattr(quick, percentile)))
+    low, _ = slow.within.get(percentile, (getattr(slow, percentile), None))
+    return high is not None and low > high
 
 
 def _why_that_rate(case: Case) -> list[str]:
