@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +18,20 @@ import pytest
 from distributed import Client
 from tests.run.cluster.counting import counting
 
-from velodrome.model.errors import AgentRefusedError, ClusterKeysError, NoAgentsError, UsageError
+from velodrome.model.errors import (
+    AgentRefusedError,
+    AgentStartError,
+    ClusterKeysError,
+    NoAgentsError,
+    UsageError,
+)
+from velodrome.model.measurement import Measurement
 from velodrome.report import listing
 from velodrome.run import account
 from velodrome.run.cluster import coordinator, holding, keys
 from velodrome.run.cluster.holding import Policy
 from velodrome.run.engine import LoadSpec
+from velodrome.run.racing import store
 from velodrome.usecases import cluster_load
 from velodrome.usecases.load import Work
 
@@ -109,11 +117,18 @@ def attack(what: str, holder: int, dask_worker: Any = None) -> str:
                 fields = json.loads(
                     LoadSpec(url="http://192.0.2.1/", requests=1, allow_target=("192.0.2.1",)).json()
                 )
-                with dask_worker.engines.start(fields, b"", None) as engine:
+                with dask_worker.starter.start(fields, b"", None) as engine:
                     return str(engine.output.read().decode() or engine.last_lines())
+            case "race":
+                with suppress(AttributeError):
+                    dask_worker.policy = holding.Policy(roles=("server",))
+                with dask_worker.starter.race("blocks") as race:
+                    return str(race.last_lines())
         return "done"
     except OSError as error:
         return type(error).__name__
+    except AgentStartError as error:
+        return str(error)
 
 
 @NEEDS_ROOT
@@ -150,6 +165,62 @@ def test_code_that_is_sent_to_an_agent_of_root_cannot_widen_what_engines_load() 
         allowed = LoadSpec(url=counted.url, requests=10, connections=2)
         assert cluster_load.load(Work(allowed, agents=address), go_on)["ok"] == 10
         assert held.poll() is None
+
+
+RACE = """
+title = "On an agent of root"
+blocks = 1
+contestants = ["socketserver-single", "uvicorn"]
+[[questions]]
+name = "users"
+loads = [{connections = 2, duration = "0.4s", warmup = "0.1s"}]
+[questions.recipe]
+about = "answers at once"
+steps = [{do = "body", size = 64}]
+"""
+
+
+@NEEDS_ROOT
+def test_an_agent_of_root_runs_races_as_a_user_that_is_neither_root_nor_its_worker_nor_its_engines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if closed := account.unused().closed(os.path.realpath(sys.executable)):
+        pytest.skip(f"needs a Python that every user may run, and {closed} is closed")
+    monkeypatch.setenv("VELODROME_LOCK", str(tmp_path / "measuring.lock"))
+    (tmp_path / "race.toml").write_text(RACE)
+    words = ["run", str(tmp_path / "race.toml"), "--out", str(tmp_path / "out"), "--trust"]
+    users: dict[int, set[str]] = {}
+    with coordinator.coordinating(HOST, 0, 0) as address, agent(address, "--name", "held") as held:
+        row = cluster_load.listed(address)[0]
+        race = subprocess.Popen(
+            [sys.executable, "-m", "velodrome", *words, "--agents", address],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        while race.poll() is None:
+            for process in psutil.Process(held.pid).children(recursive=True):
+                with suppress(psutil.Error):
+                    users.setdefault(process.uids().real, set()).add(" ".join(process.cmdline()))
+            time.sleep(0.02)
+        shown = race.communicate()[0]
+        until(lambda: len(psutil.Process(held.pid).children(recursive=True)) == 1)  # its worker
+        worker = psutil.Process(row["pid"]).uids().real
+    assert 0 not in {uid for uid, lines in users.items() if any("uvicorn" in line for line in lines)}
+    (races,) = {uid for uid, lines in users.items() if any("uvicorn --host" in line for line in lines)}
+    assert races >= account.UNUSED[0]
+    assert races != worker
+    measured = [trial for trial in store.read(tmp_path / "out").trials if isinstance(trial, Measurement)]
+    assert len(measured) == 2, shown
+
+
+@NEEDS_ROOT
+def test_code_that_is_sent_to_an_agent_of_root_cannot_have_it_run_what_its_roles_forbid() -> None:
+    with coordinator.coordinating(HOST, 0, 0) as address, agent(address, "--roles", "third-party"):
+        cloudpickle.register_pickle_by_value(sys.modules[__name__])
+        with Client(address, set_as_default=False) as client:
+            (said,) = client.run(attack, "race", 0).values()
+    assert "--roles server" in said
 
 
 def test_an_agent_of_an_ordinary_user_decides_for_itself() -> None:

@@ -31,7 +31,7 @@ policy = agent.Policy(name, (roles,), (int(cpu),), tuple(filter(None, (allow,)))
 asyncio.run(agent.serve(address, policy, talking.security("tls", Path(folder)), host=host,
                         on_ready=lambda one: print("here", flush=True)))
 """
-"""An agent that is no root's: one of root serves nothing."""
+"""An agent of its own: one that root starts would serve as another user."""
 STUDY = """
 title = "A race over machines"
 blocks = {blocks}

@@ -31,7 +31,7 @@ from velodrome.model.errors import AgentEndedError, AgentLostError, VelodromeErr
 from velodrome.run import engine
 from velodrome.run.cluster import apart, blocks, talking
 from velodrome.run.cluster.clocks import Clock
-from velodrome.run.cluster.holding import ROLES, Engine, Engines, Own, Policy
+from velodrome.run.cluster.holding import ROLES, Own, Policy, Started, Starter
 from velodrome.run.machine.facts import usable_cpus
 from velodrome.run.supervision import scratch
 
@@ -54,7 +54,7 @@ class Part:
 
     number: str
     """Of the load, made by whoever conducts it."""
-    child: Engine
+    child: Started
     threads: int
     cpus: tuple[int, ...]
     polled: float
@@ -81,18 +81,17 @@ class Agent(talking.Worker):
         self,
         address: str,
         policy: Policy,
-        engines: Engines | None = None,
+        starter: Starter | None = None,
         *,
         clock: Clock | None = None,
         **how: Any,
     ) -> None:
         self.policy = policy
-        self.engines: Engines = engines or Own(policy)
+        self.starter: Starter = starter or Own(policy)
         self.starting = False
         self.time = clock or Clock()
         self.part: Part | None = None
-        may_serve = bool({"server", "load"} & {*policy.roles})
-        self.races = blocks.Races(self._carries, apart=not isinstance(self.engines, Own), serves=may_serve)
+        self.races = blocks.Races(self._carries, self.starter.race, policy.serves)
         self.thirds = apart.Thirds(policy.cpus)
         name = policy.name or f"{socket.gethostname()}-{os.getpid()}"
         super().__init__(
@@ -134,7 +133,7 @@ class Agent(talking.Worker):
                 "user": psutil.Process().username(),
                 **asdict(self.policy),
                 "cpus": list(self.policy.cpus or usable_cpus()),
-                "policy_by": self.engines.by,
+                "policy_by": self.starter.by,
                 "busy": self._carries() or self.races.busy,
             }
         )
@@ -165,7 +164,7 @@ class Agent(talking.Worker):
         stolen = _stolen(cpus)
         self.starting = True
         try:
-            child = await loop.run_in_executor(None, self.engines.start, fields, bytes(body), expected)
+            child = await loop.run_in_executor(None, self.starter.start, fields, bytes(body), expected)
         except VelodromeError as error:
             return _refused(type(error).__name__, str(error))
         finally:
@@ -315,7 +314,7 @@ def _event(part: Part, event: dict[str, Any], set_: Any) -> None:
             part.phase = event["phase"]
 
 
-def _lines(child: Engine) -> Any:
+def _lines(child: Started) -> Any:
     rest = b""
     while chunk := child.output.read(1 << 16):
         *whole, rest = (rest + chunk).split(b"\n")
@@ -363,7 +362,7 @@ async def serve(
     policy: Policy,
     way: Any,
     *,
-    engines: Engines | None = None,
+    starter: Starter | None = None,
     host: str | None = None,
     port: int = 0,
     on_ready: Any = None,
@@ -377,7 +376,7 @@ async def serve(
     agent = Agent(
         str(reached),
         policy,
-        engines,
+        starter,
         clock=clock,
         host=host,
         port=port,

@@ -42,6 +42,7 @@ from velodrome.run.account import account_for, acting_as
 from velodrome.run.apps import fingerprints, inspect
 from velodrome.run.cluster import sending
 from velodrome.run.cluster.apart import Around, Conducted, Way, third_elsewhere
+from velodrome.run.cluster.holding import Started
 from velodrome.run.environments import guest_tree
 from velodrome.run.environments.environment import overlay_for
 from velodrome.run.environments.interpreter import find_interpreter
@@ -52,12 +53,9 @@ from velodrome.run.profiling.taking import take
 from velodrome.run.racing.opening import held, prepared, proven
 from velodrome.run.racing.plan import plan_of
 from velodrome.run.racing.race import Errand, Scheduler, serving
-from velodrome.run.supervision import own_process, python, scratch
+from velodrome.run.supervision import own_process, scratch
 from velodrome.run.supervision.undisturbed import deaf, stoppable_to_the_end
 
-MODULE = "velodrome.run.cluster.blocks"
-PROCESSES = {"blocks": MODULE, "loads": "velodrome.usecases.tune_on_host"}
-"""What runs on a host, by what it is given there: blocks of a race, or single loads of a search (`benching.py`)."""
 SILENT_S = 8.0
 """Without a poll for so long, a race has lost its command, which gives a block to another host two seconds later."""
 LOOK_S = 0.5
@@ -157,7 +155,7 @@ def _sessions(plain: Sequence[Sequence[Mapping[str, Any]]]) -> list[Session]:
 class _Race:
     """The race that an agent runs a part of."""
 
-    def __init__(self, number: str, child: python.Child) -> None:
+    def __init__(self, number: str, child: Started) -> None:
         self.number, self.child = number, child
         self.events: list[str] = []
         self.first = 0
@@ -195,18 +193,20 @@ class _Race:
 class Races:
     """The races of one agent, one at a time."""
 
-    def __init__(self, taken: Callable[[], bool], apart: bool = False, serves: bool = True) -> None:
-        """`taken` says whether the agent does something else, `apart` whether root holds its policy beside it: then it
-        has no rights, and no home, to make environments and serve apps with. `serves` says whether its roles let it.
-        """
-        self._taken, self._apart, self._serves = taken, apart, serves
+    def __init__(
+        self, taken: Callable[[], bool], start: Callable[[str], Started], serves: bool = True
+    ) -> None:
+        """`taken` says whether the agent does something else, `start` starts the process of a race, by what it is
+        given, `serves` says whether the agent's roles let it."""
+        self._taken, self._start, self._serves = taken, start, serves
         self._race: _Race | None = None
+        self._starting = False
         self._watching: asyncio.Task[None] | None = None
 
     @property
     def busy(self) -> bool:
         """Whether there is one."""
-        return self._race is not None
+        return self._starting or self._race is not None
 
     def handlers(self) -> dict[str, Callable[..., Any]]:
         """Return what an agent answers for them."""
@@ -220,16 +220,18 @@ class Races:
 
     async def begin(self, race: str, said: str) -> str:
         """Start the process of a race. Returns why it is refused; empty: it is begun, and says so itself."""
-        if self._apart:
-            return "it was started as root, and serves nothing; start agents for races as an ordinary user"
         if not self._serves:
             return "its roles do not let it serve; start it with: velodrome agent --roles server"
         if self._taken() or self.busy:
             return "it does something else for another command; wait until that has ended"
+        loop, given = asyncio.get_running_loop(), json.loads(said)["given"]
+        self._starting = True
         try:
-            child = python.start_own(PROCESSES[json.loads(said)["given"]])
+            child = await loop.run_in_executor(None, self._start, given)
         except VelodromeError as error:
             return str(error)
+        finally:
+            self._starting = False
         one = self._race = _Race(race, child)
         threading.Thread(target=one.listen, daemon=True).start()
         await self._write(one, said)
@@ -498,6 +500,7 @@ def _surrounded(lab: Lab, around: Around, way: Way) -> Lab:
 def main(made: type[HostRace] = HostRace) -> int:
     """Run a race's errands until standard input ends; `made` runs each."""
     own_process.pinned()
+    own_process.give_up_root(keep=0)  # where the agent holds it; else whoever runs velodrome goes on as such
     signal.signal(
         signal.SIGINT, signal.default_int_handler
     )  # whoever started the agent may have had it ignored

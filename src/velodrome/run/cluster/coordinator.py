@@ -265,7 +265,7 @@ async def _served(what: str, how: dict[str, Any]) -> None:
             str(address),
             agent.Policy.read(how["policy"]),
             talking.security(address.scheme, folder),
-            engines=holding.Held(how["holder"]) if what == "worker" else None,
+            starter=holding.Held(how["holder"]) if what == "worker" else None,
             host=how.get("host") or None,
             port=how.get("port") or 0,
             on_ready=lambda started: _say(f"{started.name} {started.address}"),

@@ -159,7 +159,7 @@ class Hosts:
     """The agents of a coordinator as the hosts of a race: `Elsewhere` of `run/racing/race.py`."""
 
     given = "blocks"
-    """What they are given (`blocks.PROCESSES`)."""
+    """What they are given (`holding.RACES`)."""
 
     def __init__(
         self,

@@ -2,16 +2,18 @@
 
     velodrome agent, as root (hold) --- starts ---> worker of Dask, a user that nobody else is
                                     --- starts ---> engine, another user
+                                    --- starts ---> a race on this host, a third user
 
 Any code can be run on a worker of Dask. So where there is root, the worker is a process without any, and asks this one
-over a socket for engines: `Held` there, `hold` here. This process reads nothing else, imports no Dask, and decides by
-the policy it was started with. Without root the worker starts its engines itself (`Own`): code that is sent can then
-do what its user can, and the policy protects from mistakes.
+over a socket for engines and races: `Held` there, `hold` here. This process reads nothing else, imports no Dask, and
+decides by the policy it was started with. Without root the worker starts them itself (`Own`): code that is sent can
+then do what its user can, and the policy protects from mistakes.
 """
 
 import json
 import os
 import socket
+import sys
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
@@ -28,15 +30,20 @@ from velodrome.run.supervision import python, scratch
 
 ENGINE = "velodrome.run.drivers.engine_process"
 WORKER = "velodrome.run.cluster.coordinator"
+RACES = {"blocks": "velodrome.run.cluster.blocks", "loads": "velodrome.usecases.tune_on_host"}
+"""What runs a race on a host, by what it is given there: blocks, or single loads of a search (`benching.py`)."""
 ROLES = ("load", "server", "third-party")
-"""What an agent may be for. Only loads are given to agents so far."""
+"""What an agent may be for."""
 START_S = 30.0
 """For the worker to have joined: it imports Dask, which takes a second."""
 MOST_HEAD = 1 << 24
 MOST_BODY = 1 << 30
 """Bytes of a question, so that whoever asks cannot fill the memory of this process."""
-KEPT = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")
-"""Of root's environment, for the worker: the rest may be root's secrets."""
+KEPT = (
+    *("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV"),
+    *("SSL_CERT_FILE", "SSL_CERT_DIR"),  # whom to trust as a package index
+)
+"""Of root's environment, for the worker and for races: the rest may be root's secrets."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +66,11 @@ class Policy:
                 + ", ".join(map(str, usable_cpus()))
             )
 
+    @property
+    def serves(self) -> bool:
+        """Whether it runs races: their servers and apps."""
+        return bool({"server", "load"} & {*self.roles})
+
     def permitted(self, fields: Mapping[str, Any]) -> dict[str, Any]:
         """Return the fields of a load with no more targets than may be loaded."""
         wanted = set(fields.get("allow_target") or ())
@@ -73,8 +85,8 @@ class Policy:
         return cls(**read)
 
 
-class Engine(Protocol):
-    """A running engine that has its load; leaving the `with` block ends it."""
+class Started(Protocol):
+    """A running engine that has its load, or a race; leaving the `with` block ends it."""
 
     @property
     def input(self) -> IO[bytes]:
@@ -93,6 +105,9 @@ class Engine(Protocol):
     def last_lines(self) -> tuple[str, ...]:
         """Return the end of what it wrote to standard error."""
 
+    def end(self) -> object:
+        """Have it end, and wait until it has."""
+
     def __enter__(self) -> Self: ...
 
     def __exit__(
@@ -100,18 +115,21 @@ class Engine(Protocol):
     ) -> None: ...
 
 
-class Engines(Protocol):
-    """What starts engines for an agent."""
+class Starter(Protocol):
+    """What starts engines and races for an agent."""
 
     by: str
     """Who decides what may be loaded: `root`, or `itself`: the agent."""
 
-    def start(self, fields: Mapping[str, Any], body: bytes, expected: bytes | None) -> Engine:
-        """Start one with a load, as far as that is permitted. Raises VelodromeError."""
+    def start(self, fields: Mapping[str, Any], body: bytes, expected: bytes | None) -> Started:
+        """Start an engine with a load, as far as that is permitted. Raises VelodromeError."""
+
+    def race(self, given: str) -> Started:
+        """Start what runs a race here (`RACES`). Raises VelodromeError, KeyError."""
 
 
 class Own:
-    """Engines that the agent starts itself."""
+    """Processes that the agent starts itself."""
 
     by = "itself"
 
@@ -119,16 +137,20 @@ class Own:
         self.policy = policy
 
     def start(self, fields: Mapping[str, Any], body: bytes, expected: bytes | None) -> python.Child:
-        """See Engines."""
+        """See Starter."""
         child = python.start_own(ENGINE, cpus=self.policy.cpus)
         head = json.dumps(self.policy.permitted(fields)).encode()
         sizes = f"{len(head)} {len(body)} {-1 if expected is None else len(expected)}\n"
         child.send(sizes.encode() + head + body + (expected or b""))
         return child
 
+    def race(self, given: str) -> python.Child:
+        """See Starter."""
+        return python.start_own(RACES[given])
+
 
 class Held:
-    """Engines that another process starts, which has root; the end of it that the agent has."""
+    """Processes that another process starts, which has root; the end of it that the agent has."""
 
     by = "root"
 
@@ -136,18 +158,25 @@ class Held:
         self._way = socket.socket(fileno=descriptor)
         self._guard = threading.Lock()
 
-    def start(self, fields: Mapping[str, Any], body: bytes, expected: bytes | None) -> "HeldEngine":
-        """See Engines."""
+    def start(self, fields: Mapping[str, Any], body: bytes, expected: bytes | None) -> "HeldProcess":
+        """See Starter."""
         sizes = {"body": len(body), "expected": -1 if expected is None else len(expected)}
         head = json.dumps({"do": "start", "fields": fields, **sizes}).encode()
-        answer, descriptors = self._ask(head + b"\n" + body + (expected or b""))
-        if "error" in answer:
-            raise AgentStartError(answer["error"])
-        return HeldEngine(self, *descriptors)
+        return self._started("engine", head + b"\n" + body + (expected or b""))
 
-    def end(self) -> dict[str, Any]:
-        """Have the engine end; return how it did."""
-        return self._ask(b'{"do": "end"}\n')[0]
+    def race(self, given: str) -> "HeldProcess":
+        """See Starter."""
+        return self._started("race", json.dumps({"do": "race", "given": given}).encode() + b"\n")
+
+    def end(self, which: str) -> dict[str, Any]:
+        """Have the `engine` or the `race` end; return how it did."""
+        return self._ask(json.dumps({"do": "end", "which": which}).encode() + b"\n")[0]
+
+    def _started(self, which: str, question: bytes) -> "HeldProcess":
+        answer, descriptors = self._ask(question)
+        if "error" in answer:
+            raise AgentStartError(answer["error"], "")
+        return HeldProcess(self, which, *descriptors)
 
     def _ask(self, question: bytes) -> tuple[dict[str, Any], list[int]]:
         answer, descriptors = b"", []
@@ -167,34 +196,37 @@ class Held:
         return json.loads(answer), descriptors
 
 
-class HeldEngine:
-    """An engine of another process, by its pipes."""
+class HeldProcess:
+    """A child of another process, by its pipes."""
 
-    def __init__(self, held: Held, to_it: int, from_it: int) -> None:
-        self._held = held
+    def __init__(self, held: Held, which: str, to_it: int, from_it: int) -> None:
+        self._held, self._which = held, which
+        self._ending = threading.Lock()
         self.input: IO[bytes] = open(to_it, "wb", buffering=0)  # noqa: SIM115 - closed at the end
         self.output: IO[bytes] = open(from_it, "rb", buffering=0)  # noqa: SIM115
         self._ended: dict[str, Any] | None = None
 
     def send(self, message: bytes) -> None:
-        """See Engine."""
+        """See Started."""
         with suppress(BrokenPipeError):
             self.input.write(message)
 
     def ending(self) -> str:
-        """See Engine."""
-        return str(self._end()["ending"])
+        """See Started."""
+        return str(self.end()["ending"])
 
     def last_lines(self) -> tuple[str, ...]:
-        """See Engine."""
-        return tuple(self._end()["last_lines"])
+        """See Started."""
+        return tuple(self.end()["last_lines"])
 
-    def _end(self) -> dict[str, Any]:
-        if self._ended is None:
-            with suppress(OSError):
-                self.input.close()
-            self._ended = self._held.end()
-        return self._ended
+    def end(self) -> dict[str, Any]:
+        """See Started. Returns how it ended and what it wrote last."""
+        with self._ending:
+            if self._ended is None:
+                with suppress(OSError):
+                    self.input.close()
+                self._ended = self._held.end(self._which)
+            return self._ended
 
     def __enter__(self) -> Self:
         return self
@@ -203,26 +235,28 @@ class HeldEngine:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         with suppress(OSError, VelodromeError):
-            self._end()
+            self.end()
         self.output.close()
 
 
 def hold(how: Mapping[str, Any], policy: Policy, user: str, on_ready: Callable[[str], None]) -> None:
-    """Start the worker of an agent without root, and engines for it, until the worker ends. Root only.
+    """Start the worker of an agent without root, and engines and races for it, until the worker ends. Root only.
 
-    `how` is what the worker is to do (`coordinator.py`), with the contents of the cluster's keys; engines run as
-    `user`, else as who called sudo, else as a user that nobody else is. Raises AccountError, AgentStartError,
-    AgentEndedError.
+    `how` is what the worker is to do (`coordinator.py`), with the contents of the cluster's keys. Engines and races run
+    as `user`, else as who called sudo, else each as a user that nobody else is: an app must not change an engine.
+    Raises AccountError, AgentStartError, AgentEndedError.
     """
     worker = account.unused()
-    of_engines = account.account_for(user) or account.unused(worker.uid)
+    named = account.account_for(user)
+    of_engines = named or account.unused(worker.uid)
+    of_races = named or account.unused(worker.uid, of_engines.uid)
     ours, theirs = socket.socketpair()
     with ExitStack() as stack:
         stack.callback(ours.close)
         folder = stack.enter_context(scratch.held("worker"))
         give(folder, worker)
-        variables = {name: os.environ[name] for name in KEPT if name in os.environ}
-        variables |= {**worker.variables, "TMPDIR": str(folder)}
+        kept = {name: os.environ[name] for name in KEPT if name in os.environ}
+        variables = {**kept, **worker.variables, "TMPDIR": str(folder)}
         with account.acting_as(worker):
             child = python.start_own(WORKER, "-", pass_fds=[theirs.fileno()], variables=variables)
         stack.enter_context(child)
@@ -238,7 +272,13 @@ def hold(how: Mapping[str, Any], policy: Policy, user: str, on_ready: Callable[[
         if line.startswith("error "):
             raise AgentStartError(line.removeprefix("error "), "")
         on_ready(line)
-        _Answering(ours, policy, of_engines).serve()
+        races = _AsUser(of_races, {**kept, **of_races.variables})
+        if policy.serves and of_races.home == account.NOWHERE:
+            # Environments and what apps write; for as long as the agent runs, because its user is nobody afterwards.
+            home = stack.enter_context(scratch.held("races"))
+            give(home, of_races)
+            races = _AsUser(of_races, {**races.variables, "HOME": str(home), "TMPDIR": str(home)})
+        _Answering(ours, policy, of_engines, races).serve()
         last = child.output.read().decode(errors="replace").strip()
         raise (
             AgentEndedError(how["address"])
@@ -257,48 +297,76 @@ def give(folder: Path, to: Account) -> None:
         ) from error
 
 
+@dataclass(frozen=True)
+class _AsUser:
+    """Whom races run as, and in which environment."""
+
+    account: Account
+    variables: Mapping[str, str]
+
+
 class _Answering:
     """The side that decides."""
 
-    def __init__(self, way: socket.socket, policy: Policy, user: Account) -> None:
-        self.way, self.policy, self.user = way, policy, user
-        self.engine: python.Child | None = None
+    def __init__(self, way: socket.socket, policy: Policy, user: Account, races: _AsUser) -> None:
+        self.way, self.policy, self.user, self.races = way, policy, user, races
+        self.running: dict[str, python.Child] = {}
+        """`engine` and `race`: an agent carries one part of a load at a time, and runs one race."""
 
     def serve(self) -> None:
-        """Answer the worker until it ends, or asks what it should not; then end its engine."""
+        """Answer the worker until it ends, or asks what it should not; then end what runs."""
         try:
             with self.way.makefile("rb") as questions, suppress(OSError, ValueError, KeyError, TypeError):
                 while head := questions.readline(MOST_HEAD):
                     self._answer(json.loads(head), questions)
         finally:
-            self._end()
+            for which in ("engine", "race"):
+                self._end(which)
 
     def _answer(self, question: Mapping[str, Any], rest: IO[bytes]) -> None:
         if question["do"] == "end":
-            self.way.sendall(json.dumps(self._end()).encode() + b"\n")
+            self.way.sendall(json.dumps(self._end(question["which"])).encode() + b"\n")
             return
-        body = _exactly(rest, question["body"])
-        expected = None if question["expected"] < 0 else _exactly(rest, question["expected"])
-        self._end()  # an agent carries one part at a time, whatever it says
+        which = "race" if question["do"] == "race" else "engine"
         try:
-            with account.acting_as(self.user):
-                self.engine = Own(self.policy).start(question["fields"], body, expected)
+            child = self._race(question["given"]) if which == "race" else self._engine(question, rest)
         except VelodromeError as error:
             self.way.sendall(json.dumps({"error": str(error)}).encode() + b"\n")
             return
-        pipes = [self.engine.input.fileno(), self.engine.output.fileno()]
-        socket.send_fds(self.way, [b"{}\n"], pipes)
-        # The load ends when the worker closes its end, so there must be no other.
-        self.engine.input.close()
-        self.engine.output.close()
+        self.running[which] = child
+        socket.send_fds(self.way, [b"{}\n"], [child.input.fileno(), child.output.fileno()])
+        # It ends when the worker closes its end, so there must be no other.
+        child.input.close()
+        child.output.close()
 
-    def _end(self) -> dict[str, Any]:
-        if self.engine is None:
+    def _engine(self, question: Mapping[str, Any], rest: IO[bytes]) -> python.Child:
+        body = _exactly(rest, question["body"])
+        expected = None if question["expected"] < 0 else _exactly(rest, question["expected"])
+        self._end("engine")
+        with account.acting_as(self.user):
+            return Own(self.policy).start(question["fields"], body, expected)
+
+    def _race(self, given: str) -> python.Child:
+        if not self.policy.serves:
+            raise UsageError("its roles do not let it serve; start it with: velodrome agent --roles server")
+        races = self.races.account
+        places = map(races.closed, (python.HOME, sys.executable))
+        if closed := next(filter(None, places), ""):
+            raise UsageError(
+                f"races run as user {races.name} there, who may not enter {closed}, where velodrome lies; install it "
+                "where everybody may read it, or start the agent with --user"
+            )
+        self._end("race")
+        with account.acting_as(races):
+            return python.start_own(RACES[given], variables=self.races.variables)
+
+    def _end(self, which: str) -> dict[str, Any]:
+        child = self.running.pop(which, None)
+        if child is None:
             return {"ending": "it was not started", "last_lines": []}
-        engine, self.engine = self.engine, None
-        with engine:
-            engine.end()
-            return {"ending": engine.ending(), "last_lines": engine.last_lines()}
+        with child:
+            child.end()
+            return {"ending": child.ending(), "last_lines": child.last_lines()}
 
 
 def _exactly(rest: IO[bytes], size: int) -> bytes:
