@@ -32,7 +32,7 @@ def measured(rates: dict[str, list[float]]) -> list[Result]:
 
 
 def open_after(blocks: int, rates: dict[str, list[float]]) -> set[str] | None:
-    found = still_open(study(), measured(rates), made.STACKS, SHIPPED, blocks)
+    found = still_open(study(), made.STACKS, measured(rates), SHIPPED, blocks)
     return None if found is None else set(found)
 
 

@@ -193,5 +193,5 @@ def test_only_questions_of_their_own_have_leaders_to_check() -> None:
     assert workers.seconds(both, LAB.stacks) == workers.seconds(study, LAB.stacks) > 5
     asked: list[str] = []
     results = parse(dump_header(Header(both, 1, {}, "0", "")).encode() + b"\n")
-    assert not list(workers.Leaders(both)((), results, LAB, asked.append, serving(LAB)))
+    workers.check_leaders(both, (), results, LAB.stacks, tell=asked.append, serve=serving(LAB))
     assert not asked

@@ -1,7 +1,7 @@
 """A race that goes on where its answer is open: when it is looked at, and which cells a look leaves.
 
-    still_open(study, results, stacks, SHIPPED, blocks=2)      {"hello/uvicorn", "hello/granian-asgi"}
-    still_open(study, results, stacks, SHIPPED, blocks=3)      None: it is not looked at after three blocks
+    still_open(study, stacks, results, SHIPPED, blocks=2)      {"hello/uvicorn", "hello/granian-asgi"}
+    still_open(study, stacks, results, SHIPPED, blocks=3)      None: it is not looked at after three blocks
 
 A look after 2, 4 and 8 blocks asks the judge. A contestant that is clearly behind is not started again and keeps the
 figures it has; a question whose answer is settled (a contestant leads, or those who lead are equal, or it does not
@@ -50,8 +50,8 @@ def confidence(study: Study) -> float:
 
 def still_open(
     study: Study,
-    results: Sequence[Measurement | Failed],
     stacks: Mapping[str, Stack],
+    results: Sequence[Measurement | Failed],
     noise: Noise,
     blocks: int,
 ) -> frozenset[str] | None:

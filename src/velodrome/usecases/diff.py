@@ -31,7 +31,6 @@ from velodrome.run.apps.revisions import Revision
 from velodrome.run.lab import Lab
 from velodrome.run.racing import race as racing
 from velodrome.run.racing import store
-from velodrome.run.racing.opening import Follower
 from velodrome.run.racing.plan import RunPlan, plan_of, seat
 from velodrome.usecases import apps, compare, race
 from velodrome.usecases.apps import AppSpec
@@ -178,7 +177,7 @@ def raced(
     study: Study,
     lab: Lab,
     folder: Path,
-    follower: Follower,
+    follower: Quiet,
     *,
     criteria: DiffCriteria = EVERYTHING,
     budget_s: float = BUDGET_S,
@@ -215,10 +214,10 @@ def raced(
         report(f"not settled after {there} blocks, so {wanted - there} more: {found.sentence}")
 
 
-def _run(plan: racing.Race, lab: Lab, follower: Follower) -> None:
+def _run(plan: racing.Race, lab: Lab, follower: Quiet) -> None:
     try:
         with giving(plan.out):
-            racing.run(plan, lab, follower, lambda heat: matrix.session_s(heat, lab.stacks))
+            race.driven(plan, lab, follower)
     except RaceInterruptedError as error:
         cure = f"Show what was finished: velodrome diff {plan.out}"
         raise RaceInterruptedError(error.path, error.done, error.total, cure) from error

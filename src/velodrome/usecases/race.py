@@ -10,7 +10,7 @@
 import base64
 import platform
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import date
@@ -23,12 +23,14 @@ from velodrome.guest.stack import Stack
 from velodrome.judge import settling
 from velodrome.judge.learning import learned
 from velodrome.model import secrets
+from velodrome.model.claim import Experiment, Finding
 from velodrome.model.errors import AgentsGoneError, BadOptionError, ResultsError
 from velodrome.model.load import Link
-from velodrome.model.measurement import Placement
-from velodrome.model.results import Result, Results
+from velodrome.model.measurement import Failed, Measurement, Placement
+from velodrome.model.profile import Profile
+from velodrome.model.results import Results
 from velodrome.model.study import Study
-from velodrome.model.trial import Session
+from velodrome.model.trial import Trial
 from velodrome.plan import matrix, study_file
 from velodrome.plan.matrix import Matrix, profiled
 from velodrome.plan.questions import over
@@ -316,17 +318,11 @@ def _placed(spec: RaceSpec, trust: Trust, out: Path | None) -> tuple[Race, Path]
 
 
 def run(race: Race, where: Path, follower: Quiet) -> Raced:
-    """Race what is laid out into a folder. Raises what `racing.run` does."""
+    """Race what is laid out into a folder. Raises what `driven` does."""
     with giving(where):
         follower.begins(race)
         warnings: list[str] = []
-        ended = racing.run(
-            _sessions(race, where),
-            race.lab,
-            follower,
-            lambda one: matrix.session_s(one, race.lab.stacks),
-            warnings.append,
-        )
+        ended = driven(_sessions(race, where), race.lab, follower, warnings.append)
         if not ended.done:
             _refuse_gone(race, ended)
         if not race.resume and race.elsewhere is None:  # whose first blocks may have taught already
@@ -337,6 +333,46 @@ def run(race: Race, where: Path, follower: Quiet) -> Raced:
             follower.said(sentence)
         _refuse_gone(race, ended)
     return raced
+
+
+def driven(
+    race: racing.Race, lab: Lab, follower: Quiet, warn: Callable[[str], None] | None = None
+) -> racing.Finished:
+    """Take all steps of a race and show them; then check the leaders, where its study says so. Raises what
+    `racing.started` does.
+    """
+    stacks = lab.stacks
+    with racing.started(
+        race, lab, follower, lambda session: matrix.session_s(session, stacks), warn
+    ) as running:
+        for step in running.steps():
+            _show(step, follower)
+        if race.study.worker_counts and not running.gone:
+            workers.check_leaders(
+                race.study,
+                running.results,
+                running.before,
+                stacks,
+                tell=follower.preparing,
+                serve=running.serve,
+            )
+        for step in running.profiles():
+            _show(step, follower)
+    return running.finished
+
+
+def _show(step: racing.Step, follower: Quiet) -> None:
+    match step:
+        case racing.Begins(Trial() as trial):
+            follower.profile_started(trial)
+        case racing.Begins(Experiment() as experiment):
+            follower.experiment_started(experiment)
+        case Finding():
+            follower.found(step)
+        case Profile():
+            follower.profiled(step)
+        case Measurement() | Failed():
+            follower.finished(step)
 
 
 def _refuse_gone(race: Race, ended: racing.Finished) -> None:
@@ -352,15 +388,10 @@ def _learn(where: Path, stacks: Mapping[str, Stack]) -> None:
 
 
 def aside(race: Race, where: Path, follower: Quiet) -> Results:
-    """Race into a folder what no verdict is given of, and return all of it. Raises what `racing.run` does."""
+    """Race into a folder what no verdict is given of, and return all of it. Raises what `driven` does."""
     with giving(where):
-        ended = racing.run(
-            _sessions(race, where),
-            race.lab,
-            follower,
-            lambda one: matrix.session_s(one, race.lab.stacks),
-            lambda _: None,  # what is wrong is said of the race that comes after it
-        )
+        # What an app answers wrongly is reported of the race that comes after it.
+        ended = driven(_sessions(race, where), race.lab, follower, lambda _: None)
         _refuse_gone(race, ended)
         return store.read(where)
 
@@ -388,30 +419,21 @@ def _sessions(race: Race, where: Path) -> racing.Race:
         None if race.wait else 0.0,
         race.matrix.experiments,
         race.matrix.profiles,
-        workers.Leaders(race.study) if race.study.worker_counts else None,
-        _Settling(race) if race.study.until_settled else None,
+        _settling(race) if race.study.until_settled else None,
         race.must_answer,
         race.elsewhere,
     )
 
 
-@dataclass(frozen=True)
-class _Settling:
-    """Spends the blocks of a race where the judge finds it open."""
-
-    race: Race
-    most_blocks: int = settling.MOST_BLOCKS
-    looks: Sequence[int] = settling.LOOKS
-
-    def still_open(
-        self, results: Sequence[Result], before: Results, lab: Lab, blocks: int
-    ) -> Collection[str] | None:
-        """Return the cells that go on, None where no look is due."""
-        return settling.still_open(self.race.study, results, lab.stacks, before.header.noise, blocks)
-
-    def sessions(self, block: int) -> tuple[Session, ...]:
-        """Return what a block beyond those planned consists of."""
-        return matrix.beyond(self.race.study, self.race.lab.stacks, self.race.matrix, block)
+def _settling(race: Race) -> racing.Settling:
+    """Return how the blocks of a race are spent where the judge finds it open."""
+    study, stacks = race.study, race.lab.stacks
+    return racing.Settling(
+        settling.MOST_BLOCKS,
+        settling.LOOKS,
+        partial(settling.still_open, study, stacks),
+        partial(matrix.beyond, study, stacks, race.matrix),
+    )
 
 
 def folder(name: str, out: Path | None, resume: bool, holds: str = store.NAME) -> Path:

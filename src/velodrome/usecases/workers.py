@@ -7,7 +7,7 @@ does not survive is out, and the next best is checked.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from velodrome.guest import catalog
 from velodrome.guest.stack import Stack
@@ -18,13 +18,13 @@ from velodrome.judge.workers import checked, next_step, with_workers
 from velodrome.model import quantity
 from velodrome.model.load import Closed, Load, Open
 from velodrome.model.measurement import Measurement
+from velodrome.model.noise import Noise
 from velodrome.model.results import Result, Results
 from velodrome.model.study import Question, Study
 from velodrome.model.trial import Session, Trial
 from velodrome.model.verdict import Answer
 from velodrome.model.workers import PART
 from velodrome.plan.matrix import session_s
-from velodrome.run.lab import Lab
 from velodrome.run.racing.race import Serve
 
 WARMUP_S, CLOSED_S, OPEN_S = 0.3, 1.0, 1.5
@@ -111,62 +111,63 @@ def settle(
                 yield result
 
 
-@dataclass(frozen=True)
-class Leaders:
-    """The check of whoever leads in the questions of a study."""
+def check_leaders(
+    study: Study,
+    results: Sequence[Result],
+    before: Results,
+    stacks: Mapping[str, Stack],
+    *,
+    tell: Tell,
+    serve: Serve,
+) -> None:
+    """Check whoever leads in each question of a study that was raced, and the next best of one that is out.
 
-    study: Study
-
-    def __call__(
-        self, results: Sequence[Result], before: Results, lab: Lab, tell: Tell, serve: Serve
-    ) -> Iterator[Result]:
-        """Yield what is measured; `before` is there already, with the noise that is judged by.
-
-        `tell` hears who is checked, and who is out and why.
-        """
-        for question in self.study.answered:
-            yield from self._of(question, results, before, lab, tell=tell, serve=serve)
-
-    def _of(
-        self,
-        question: Question,
-        results: Sequence[Result],
-        before: Results,
-        lab: Lab,
-        *,
-        tell: Tell,
-        serve: Serve,
-    ) -> Iterator[Result]:
-        numbers = self.study.worker_counts
+    `results` are the race's; `before` is what was there already, with the noise that is judged by. `serve` runs
+    sessions and keeps their results. `tell` hears who is checked, and who is out and why.
+    """
+    for question in study.answered:
         checks = [check for check in before.checks if check.trial.question == question.name]
-        settled: set[str] = set()
-        while leader := _raced(
+        _check(study, question, results, before.header.noise, stacks, checks=checks, tell=tell, serve=serve)
+
+
+def _check(
+    study: Study,
+    question: Question,
+    results: Sequence[Result],
+    noise: Noise,
+    stacks: Mapping[str, Stack],
+    *,
+    checks: list[Result],
+    tell: Tell,
+    serve: Serve,
+) -> None:
+    numbers = study.worker_counts
+    settled: set[str] = set()
+    while leader := _raced(
+        question,
+        results,
+        answer(
             question,
             results,
-            answer(
-                question,
-                results,
-                lab.stacks,
-                before.header.noise,
-                checks=checks,
-                worker_counts=numbers,
-                confidence=confidence(self.study),
-            ),
-        ):
-            label = leader[0].trial.label
-            template, stack = leader[0].trial, lab.stacks[leader[0].trial.contestant.stack]
-            if label in settled or "workers" not in stack.knobs:
-                return
-            settled.add(label)
-            called = template.contestant.called(stack)
-            tell(f"checking {called} with {_words(numbers)} workers before it is recommended")
-            every = _loads_like(question, leader, fresh=closes(stack, template))
-            for result in settle(template, every, numbers, serve, tuple(checks)):
-                checks.append(result)
-                yield result
-            found = checked(template.contestant, stack, numbers, checks)
-            if found is not None and found.survived is False:
-                tell(f"{called} is not recommended: {found.sentence}")
+            stacks,
+            noise,
+            checks=checks,
+            worker_counts=numbers,
+            confidence=confidence(study),
+        ),
+    ):
+        label = leader[0].trial.label
+        template, stack = leader[0].trial, stacks[leader[0].trial.contestant.stack]
+        if label in settled or "workers" not in stack.knobs:
+            return
+        settled.add(label)
+        called = template.contestant.called(stack)
+        tell(f"checking {called} with {_words(numbers)} workers before it is recommended")
+        every = _loads_like(question, leader, fresh=closes(stack, template))
+        checks.extend(settle(template, every, numbers, serve, tuple(checks)))
+        found = checked(template.contestant, stack, numbers, checks)
+        if found is not None and found.survived is False:
+            tell(f"{called} is not recommended: {found.sentence}")
 
 
 def _raced(question: Question, results: Sequence[Result], found: Answer | None) -> list[Measurement]:

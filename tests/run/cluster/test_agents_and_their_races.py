@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import pytest
 from tests.run import made
-from tests.run.racing.short_race import Told, heats, lab, study
+from tests.run.racing.short_race import Told, heats, lab, raced, study
 
 from velodrome.model import results
 from velodrome.model.errors import AgentLostError, AgentsDifferError, AgentsRefuseRaceError
@@ -140,7 +140,7 @@ def agents(
 
 def run(out: Path, hosts: handing.Hosts, count: int = 3) -> race.Finished:
     whole = study(blocks=count)
-    return race.run(Race(whole, heats(whole), out, elsewhere=hosts), lab(), Told())
+    return raced(Race(whole, heats(whole), out, elsewhere=hosts), lab(), Told())
 
 
 def hosts_by_block(out: Path) -> dict[int, set[str]]:

@@ -20,6 +20,7 @@ from velodrome.guest.stack import Stack
 from velodrome.model.claim import Experiment, Finding
 from velodrome.model.errors import VelodromeError
 from velodrome.model.load import Closed, Limits, Link, Load
+from velodrome.model.measurement import Failed, Measurement
 from velodrome.model.profile import Profile
 from velodrome.model.results import Result
 from velodrome.model.study import Question, Study
@@ -113,22 +114,33 @@ class Told:
         self.heats.append((label, seconds_left))
         self.order.append(f"heat {label}")
 
-    def experiment_started(self, experiment: Experiment) -> None:
-        self.order.append(f"experiment {experiment.name}")
-
-    def found(self, finding: Finding) -> None:
-        self.findings.append(finding)
-
-    def profile_started(self, trial: Trial) -> None:
-        self.order.append(f"profile {trial.cell}")
-
-    def profiled(self, profile: Profile) -> None:
-        self.profiles.append(profile)
+    def step(self, step: race.Step) -> None:
+        match step:
+            case race.Begins(Trial() as trial):
+                self.order.append(f"profile {trial.cell}")
+            case race.Begins(Experiment() as experiment):
+                self.order.append(f"experiment {experiment.name}")
+            case Finding():
+                self.findings.append(step)
+            case Profile():
+                self.profiles.append(step)
+            case Measurement() | Failed():
+                self.finished(step)
 
     def finished(self, result: Result) -> None:
         self.results.append(result)
         if self.aloud:
             print(result.trial.key, type(result).__name__, flush=True)
+
+
+def raced(asked: Race, within: Lab, told: Told) -> race.Finished:
+    """Take all steps of a race, and write them down."""
+    with race.started(asked, within, told) as running:
+        for step in running.steps():
+            told.step(step)
+        for step in running.profiles():
+            told.step(step)
+    return running.finished
 
 
 def main() -> int:
@@ -139,7 +151,7 @@ def main() -> int:
     asked = whole()
     whole_race = Race(asked, heats(asked), Path(out), resume="--resume" in options, wait_s=20)
     try:
-        race.run(whole_race, lab(choose_driver), Told(aloud=True))
+        raced(whole_race, lab(choose_driver), Told(aloud=True))
     except VelodromeError as error:
         print(error, file=sys.stderr)
         return error.exit_code

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.run import made
 from tests.run.racing.plain_driver import PlainDriver
-from tests.run.racing.short_race import CONTESTANTS, LOADS, Told, bare, heats, lab, study
+from tests.run.racing.short_race import CONTESTANTS, LOADS, Told, bare, heats, lab, raced, study
 
 from velodrome.guest.recipe import Recipe
 from velodrome.guest.stack import Stack
@@ -30,6 +30,7 @@ from velodrome.model.errors import (
 )
 from velodrome.model.load import Limits, Load
 from velodrome.model.measurement import Failed, FailureKind, Flag, FlagKind, LoadFacts, Measurement, Severity
+from velodrome.model.noise import Noise
 from velodrome.model.profile import Profile
 from velodrome.model.results import Header, Result, Results
 from velodrome.model.trial import Contestant, Session, Trial
@@ -41,7 +42,7 @@ from velodrome.run.machine import facts
 from velodrome.run.machine.measuring_lock import alone
 from velodrome.run.racing import race, store
 from velodrome.run.racing.plan import PlannedSession, plan_of
-from velodrome.run.racing.race import Race
+from velodrome.run.racing.race import Race, Settling
 from velodrome.run.servers import Server, Stopped
 
 ONE_BLOCK = study(blocks=1)
@@ -113,15 +114,11 @@ def test_what_a_server_spoilt_by_itself_is_not_run_again(monkeypatch: pytest.Mon
 class Chooses:
     """Leaves open, after so many blocks, the cells that it was given for it."""
 
-    most_blocks = 6
-    looks = (2, 4)
-
     def __init__(self, left: Mapping[int, set[str]]) -> None:
         self.left, self.seen = left, list[int]()
+        self.settling = Settling(6, (2, 4), self.still_open, self.sessions)
 
-    def still_open(
-        self, results: Sequence[Result], before: Results, lab: Lab, blocks: int
-    ) -> Collection[str] | None:
+    def still_open(self, results: Sequence[Result], _noise: Noise, blocks: int) -> Collection[str] | None:
         self.seen.append(len(results))
         return self.left.get(blocks)
 
@@ -144,8 +141,8 @@ def settled(
 
     monkeypatch.setattr(race, "run_session", session)
     whole = replace(study(blocks=blocks), until_settled=True)
-    asked = Race(whole, heats(whole), out, resume=resume, settling=chooses)
-    return race.run(asked, lab(), Told()), ran
+    asked = Race(whole, heats(whole), out, resume=resume, settling=chooses.settling)
+    return raced(asked, lab(), Told()), ran
 
 
 CELLS = [heat.trials[0].cell for heat in heats(ONE_BLOCK)]
@@ -190,7 +187,7 @@ def test_a_race_that_began_with_a_fixed_length_keeps_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
-    race.run(Race(ONE_BLOCK, (), out), lab(), Told())
+    raced(Race(ONE_BLOCK, (), out), lab(), Told())
     finished, ran = settled(monkeypatch, out, Chooses({1: set()}), resume=True)
     assert ([block for block, _ in ran], finished.how) == ([0, 0, 1, 1, 2, 2], "complete")
 
@@ -203,7 +200,7 @@ def test_repeats_take_a_quarter_of_the_time_of_a_plan_at_most(monkeypatch: pytes
 def test_every_trial_of_every_heat_is_in_the_file_in_order(tmp_path: Path) -> None:
     told = Told()
     all_heats = heats(ONE_BLOCK)
-    finished = race.run(Race(ONE_BLOCK, all_heats, tmp_path / "out"), lab(), told)
+    finished = raced(Race(ONE_BLOCK, all_heats, tmp_path / "out"), lab(), told)
     keys = [trial.key for heat in all_heats for trial in heat.trials]
     found = store.read(tmp_path / "out")
     assert [result.trial.key for result in found.trials] == keys
@@ -218,10 +215,10 @@ def test_every_trial_of_every_heat_is_in_the_file_in_order(tmp_path: Path) -> No
 
 def test_resuming_runs_only_what_is_missing_and_tells_what_is_there(tmp_path: Path) -> None:
     whole = heats(ONE_BLOCK)
-    race.run(Race(ONE_BLOCK, whole[:1], tmp_path / "out"), lab(), Told())
+    raced(Race(ONE_BLOCK, whole[:1], tmp_path / "out"), lab(), Told())
     before = store.read(tmp_path / "out").trials
     told = Told()
-    race.run(Race(ONE_BLOCK, whole, tmp_path / "out", resume=True), lab(), told)
+    raced(Race(ONE_BLOCK, whole, tmp_path / "out", resume=True), lab(), told)
     after = store.read(tmp_path / "out").trials
     assert len(before) == 2
     assert after[:2] == before
@@ -232,7 +229,7 @@ def test_resuming_runs_only_what_is_missing_and_tells_what_is_there(tmp_path: Pa
 def test_what_the_machine_spoilt_is_measured_again_when_asked_for_and_only_that(tmp_path: Path) -> None:
     whole = heats(ONE_BLOCK)[:1]
     out = tmp_path / "out"
-    race.run(Race(ONE_BLOCK, whole, out), lab(), Told())
+    raced(Race(ONE_BLOCK, whole, out), lab(), Told())
     before = store.read(out)
     measured = [one for one in before.trials if isinstance(one, Measurement)]
     # Nothing else is reported of them, whatever this machine did meanwhile.
@@ -240,10 +237,10 @@ def test_what_the_machine_spoilt_is_measured_again_when_asked_for_and_only_that(
     with (out / "results.jsonl").open("a") as file:
         file.writelines(f"{results.dump(one)}\n" for one in spoilt)
     plain = Told()
-    race.run(Race(ONE_BLOCK, whole, out, resume=True), lab(), plain)
+    raced(Race(ONE_BLOCK, whole, out, resume=True), lab(), plain)
     assert plain.heats == []
     again = Told()
-    race.run(Race(ONE_BLOCK, whole, out, resume=True, redo=True), lab(), again)
+    raced(Race(ONE_BLOCK, whole, out, resume=True, redo=True), lab(), again)
     after = {one.trial.key: one for one in store.read(out).trials}
     assert len(again.heats) == 1
     assert STOLEN not in after[before.trials[0].trial.key].flags  # type: ignore[union-attr]
@@ -251,21 +248,21 @@ def test_what_the_machine_spoilt_is_measured_again_when_asked_for_and_only_that(
 
 
 def test_a_new_race_does_not_write_over_an_old_one_nor_resume_another(tmp_path: Path) -> None:
-    race.run(Race(ONE_BLOCK, (), tmp_path / "out"), lab(), Told())
+    raced(Race(ONE_BLOCK, (), tmp_path / "out"), lab(), Told())
     with pytest.raises(ResultsExistError):
-        race.run(Race(ONE_BLOCK, (), tmp_path / "out"), lab(), Told())
+        raced(Race(ONE_BLOCK, (), tmp_path / "out"), lab(), Told())
     with pytest.raises(StudyChangedError, match="the study's contestants changed"):
-        race.run(Race(replace(ONE_BLOCK, contestants=()), (), tmp_path / "out", resume=True), lab(), Told())
+        raced(Race(replace(ONE_BLOCK, contestants=()), (), tmp_path / "out", resume=True), lab(), Told())
     called_otherwise = replace(ONE_BLOCK, title="What a study says may change.")
-    race.run(Race(called_otherwise, (), tmp_path / "out", resume=True), lab(), Told())
+    raced(Race(called_otherwise, (), tmp_path / "out", resume=True), lab(), Told())
 
 
 def test_a_resume_may_ask_for_more_blocks(tmp_path: Path) -> None:
     first = heats(ONE_BLOCK)[:1]
-    race.run(Race(ONE_BLOCK, first, tmp_path / "out"), lab(), Told())
+    raced(Race(ONE_BLOCK, first, tmp_path / "out"), lab(), Told())
     more = study(blocks=2)
     again = tuple(heat for heat in heats(more) if heat.trials[0].cell == first[0].trials[0].cell)
-    race.run(Race(more, again, tmp_path / "out", resume=True), lab(), Told())
+    raced(Race(more, again, tmp_path / "out", resume=True), lab(), Told())
     assert {one.trial.block for one in store.read(tmp_path / "out").trials} == {0, 1}
 
 
@@ -290,7 +287,7 @@ def test_a_failed_installation_fails_its_stack_only_and_is_tried_again_on_resume
 
     there = replace(lab(), environment=environment)
     told = Told()
-    race.run(Race(ONE_BLOCK, bad + good, tmp_path / "out"), there, told)
+    raced(Race(ONE_BLOCK, bad + good, tmp_path / "out"), there, told)
     kinds = [r.failure if isinstance(r, Failed) else None for r in told.results]
     assert kinds == [FailureKind.INSTALL, FailureKind.INSTALL, None, None]
     failed = next(one for one in told.results if isinstance(one, Failed))
@@ -300,7 +297,7 @@ def test_a_failed_installation_fails_its_stack_only_and_is_tried_again_on_resume
     assert all(visible(text) == text for text in told.prepared)
     assert sorted(attempts) == ["hostile", "uvicorn"]
     again = Told()
-    race.run(Race(ONE_BLOCK, bad + good, tmp_path / "out", resume=True), there, again)
+    raced(Race(ONE_BLOCK, bad + good, tmp_path / "out", resume=True), there, again)
     assert attempts.count("uvicorn") == 2
     assert len(again.results) == 4
     assert len(store.read(tmp_path / "out").trials) == 4
@@ -308,7 +305,7 @@ def test_a_failed_installation_fails_its_stack_only_and_is_tried_again_on_resume
 
 def test_no_block_is_begun_that_would_not_end_within_the_budget(tmp_path: Path) -> None:
     asked = study(blocks=3, budget_s=0.5)
-    finished = race.run(Race(asked, heats(asked), tmp_path / "out"), lab(), Told())
+    finished = raced(Race(asked, heats(asked), tmp_path / "out"), lab(), Told())
     assert finished.how == "budget spent"
     assert {result.trial.block for result in store.read(tmp_path / "out").trials} == {0}
 
@@ -319,20 +316,20 @@ def test_an_impossible_limit_is_told_before_anything_is_written(tmp_path: Path) 
         (Limits(memory_bytes=1000), "no Python server starts in less than 16 MiB"),
     ):
         with pytest.raises(LimitError, match=sentence):
-            race.run(Race(ONE_BLOCK, heats(ONE_BLOCK, asked), tmp_path / "out"), lab(), Told())
+            raced(Race(ONE_BLOCK, heats(ONE_BLOCK, asked), tmp_path / "out"), lab(), Told())
     assert not (tmp_path / "out").exists()
 
 
 def test_two_races_never_measure_at_once(tmp_path: Path) -> None:
     with alone("study other"), pytest.raises(BusyError, match="study other, process"):
-        race.run(Race(ONE_BLOCK, (), tmp_path / "out"), lab(), Told())
+        raced(Race(ONE_BLOCK, (), tmp_path / "out"), lab(), Told())
     assert not (tmp_path / "out").exists()
     told = Told()
     with alone("study other"), pytest.raises(BusyError, match="still, after 1 s"):
-        race.run(Race(ONE_BLOCK, (), tmp_path / "out", wait_s=1.0), lab(), told)
+        raced(Race(ONE_BLOCK, (), tmp_path / "out", wait_s=1.0), lab(), told)
     assert len(told.prepared) == 1
     assert told.prepared[0].startswith("waiting for another velodrome (study other, process")
-    race.run(Race(ONE_BLOCK, (), tmp_path / "out"), lab(), Told())
+    raced(Race(ONE_BLOCK, (), tmp_path / "out"), lab(), Told())
 
 
 class Angry(Told):
@@ -343,7 +340,7 @@ class Angry(Told):
 
 def test_a_follower_that_fails_loses_no_result(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="no room"):
-        race.run(Race(ONE_BLOCK, heats(ONE_BLOCK), tmp_path / "out"), lab(), Angry())
+        raced(Race(ONE_BLOCK, heats(ONE_BLOCK), tmp_path / "out"), lab(), Angry())
     assert len(store.read(tmp_path / "out").trials) == 1
 
 
@@ -377,9 +374,7 @@ def test_what_goes_wrong_in_one_trial_fails_it_alone_and_is_named(
 ) -> None:
     faulty = Faulty(error)
     told = Told()
-    finished = race.run(
-        Race(ONE_BLOCK, heats(ONE_BLOCK), tmp_path / "out"), lab(lambda *_, **__: faulty), told
-    )
+    finished = raced(Race(ONE_BLOCK, heats(ONE_BLOCK), tmp_path / "out"), lab(lambda *_, **__: faulty), told)
     assert (finished.done, finished.total) == (4, 4)
     first, *others = told.results
     assert isinstance(first, Failed)
@@ -395,7 +390,7 @@ def test_a_bug_in_a_trial_is_told_with_where_its_traceback_is(
 ) -> None:
     monkeypatch.setattr("velodrome.run.racing.session.validity.flags", "".index)
     told = Told()
-    race.run(Race(ONE_BLOCK, heats(ONE_BLOCK)[:1], tmp_path / "out"), lab(), told)
+    raced(Race(ONE_BLOCK, heats(ONE_BLOCK)[:1], tmp_path / "out"), lab(), told)
     crashes = list((tmp_path / "cache" / "crashes").iterdir())
     assert len(crashes) == len(told.results) == 2
     for one in told.results:
@@ -408,7 +403,7 @@ def test_a_bug_in_a_trial_is_told_with_where_its_traceback_is(
 def test_an_interrupt_ends_the_race_and_keeps_what_was_finished(tmp_path: Path) -> None:
     whole = heats(ONE_BLOCK)
     with pytest.raises(RaceInterruptedError) as ended:
-        race.run(
+        raced(
             Race(ONE_BLOCK, whole, tmp_path / "out"),
             lab(lambda *_, **__: Faulty(KeyboardInterrupt())),
             Told(),
@@ -429,7 +424,7 @@ def test_a_server_that_cannot_be_stopped_as_planned_fails_its_last_trial_alone(
 
     monkeypatch.setattr(Server, "stop", failing)
     told = Told()
-    race.run(Race(ONE_BLOCK, heats(ONE_BLOCK), tmp_path / "out"), lab(), told)
+    raced(Race(ONE_BLOCK, heats(ONE_BLOCK), tmp_path / "out"), lab(), told)
     kinds = [one.failure if isinstance(one, Failed) else None for one in told.results]
     assert kinds == [None, FailureKind.STOP, None, None]
     assert [one.trial.key for one in told.results] == [
@@ -442,9 +437,7 @@ def test_an_environment_that_fails_as_nobody_foresaw_fails_its_stack_alone(tmp_p
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(tmp_path / "cache" / "envs" / "x"))
 
     told = Told()
-    race.run(
-        Race(ONE_BLOCK, heats(ONE_BLOCK), tmp_path / "out"), replace(lab(), environment=environment), told
-    )
+    raced(Race(ONE_BLOCK, heats(ONE_BLOCK), tmp_path / "out"), replace(lab(), environment=environment), told)
     assert len(told.results) == 4
     for one in told.results:
         assert isinstance(one, Failed)
@@ -468,7 +461,7 @@ def test_results_that_cannot_be_written_end_the_race_and_what_was_written_stays_
 
     monkeypatch.setattr(os, "pwrite", full)
     with pytest.raises(OutputError, match=os.strerror(errno.ENOSPC)):
-        race.run(Race(ONE_BLOCK, heats(ONE_BLOCK), tmp_path / "out"), lab(), Told())
+        raced(Race(ONE_BLOCK, heats(ONE_BLOCK), tmp_path / "out"), lab(), Told())
     monkeypatch.undo()
     found = store.read(tmp_path / "out")
     assert len(found.trials) == 1
@@ -500,14 +493,14 @@ def test_experiments_come_first_and_profiles_last_and_resuming_repeats_neither(
     )
     there = replace(lab(), profile=profile)
     told = Told()
-    race.run(asked, there, told)
+    raced(asked, there, told)
     cell = whole[0].trials[0].cell
     assert told.order == ["experiment a", "experiment b", f"heat {cell}", f"profile {cell}"]
     assert tried == ["a", "b", "profile into out"]
     found = store.read(tmp_path / "out")
     assert ([one.experiment.name for one in found.findings], len(found.profiles)) == (["a", "b"], 1)
     again = Told()
-    race.run(replace(asked, resume=True), there, again)
+    raced(replace(asked, resume=True), there, again)
     assert again.order == ["experiment b"]
     assert len(again.findings) == 2
     assert [one.failed for one in store.read(tmp_path / "out").findings] == ["", ""]
@@ -588,5 +581,5 @@ def test_a_race_of_an_app_that_nobody_serves_leaves_no_results(tmp_path: Path) -
     )
     out = tmp_path / "out"
     with pytest.raises(AppNotServedError):
-        race.run(Race(ONE_BLOCK, apps, out, must_answer=True), replace(lab(), stacks={}), Told())
+        raced(Race(ONE_BLOCK, apps, out, must_answer=True), replace(lab(), stacks={}), Told())
     assert not out.exists()

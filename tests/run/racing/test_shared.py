@@ -6,18 +6,19 @@ from pathlib import Path
 
 import pytest
 from tests.run import made
-from tests.run.racing.short_race import Told, heats, lab, study
+from tests.run.racing.short_race import Told, heats, lab, raced, study
 
 from velodrome.model.errors import AgentsRefuseRaceError, StudyChangedError
 from velodrome.model.measurement import RanOn
-from velodrome.model.results import Entry, Result, Results
+from velodrome.model.noise import Noise
+from velodrome.model.results import Entry, Result
 from velodrome.model.study import Study
 from velodrome.model.trial import Session
 from velodrome.run.lab import Lab
 from velodrome.run.racing import race, store
 from velodrome.run.racing.opening import Follower
 from velodrome.run.racing.plan import RunPlan
-from velodrome.run.racing.race import Errand, Race
+from velodrome.run.racing.race import Errand, Race, Settling
 
 
 class Elsewhere:
@@ -67,15 +68,11 @@ class Elsewhere:
 class Chooses:
     """Leaves open, after so many blocks, the cells that it was given for it."""
 
-    most_blocks = 8
-    looks = (2, 4)
-
     def __init__(self, left: Mapping[int, set[str]]) -> None:
         self.left = left
+        self.settling = Settling(8, (2, 4), self.still_open, self.sessions)
 
-    def still_open(
-        self, results: Sequence[Result], before: Results, lab: Lab, blocks: int
-    ) -> Collection[str] | None:
+    def still_open(self, results: Sequence[Result], _noise: Noise, blocks: int) -> Collection[str] | None:
         return self.left.get(blocks)
 
     def sessions(self, block: int) -> Sequence[Session]:
@@ -91,17 +88,24 @@ def own_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VELODROME_LOCK", str(tmp_path / "measuring.lock"))
 
 
-def run(
+def given_out(
     out: Path, there: Elsewhere | None, blocks: int = 3, chooses: Chooses | None = None, resume: bool = False
 ) -> race.Finished:
     whole = replace(study(blocks=blocks), until_settled=chooses is not None)
-    asked = Race(whole, heats(whole), out, resume=resume, settling=chooses, elsewhere=there)
-    return race.run(asked, lab(), Told())
+    asked = Race(
+        whole,
+        heats(whole),
+        out,
+        resume=resume,
+        settling=chooses.settling if chooses else None,
+        elsewhere=there,
+    )
+    return raced(asked, lab(), Told())
 
 
 def test_each_block_is_given_out_as_a_whole(tmp_path: Path) -> None:
     there = Elsewhere()
-    assert run(tmp_path / "run", there).how == "complete"
+    assert given_out(tmp_path / "run", there).how == "complete"
     assert there.did == [("a", "block 1"), ("b", "block 2"), ("a", "block 3")]
     hosts = {one.trial.block: one.machine.name for one in store.read(tmp_path / "run").trials if one.machine}
     assert hosts == {0: "a", 1: "b", 2: "a"}
@@ -110,24 +114,24 @@ def test_each_block_is_given_out_as_a_whole(tmp_path: Path) -> None:
 def test_blocks_up_to_the_next_look_are_given_out_together(tmp_path: Path) -> None:
     one, two = (f"hello/hostile[does={does}]" for does in ("ignore-stop", "leave-children"))
     there = Elsewhere()
-    ended = run(tmp_path / "run", there, 8, Chooses({2: {one, two}, 4: {one}}))
+    ended = given_out(tmp_path / "run", there, 8, Chooses({2: {one, two}, 4: {one}}))
     assert there.waves[1:4] == [2, 2, 4]  # before them the experiments, of which there are none
     assert ended.how == "complete"
     trials = store.read(tmp_path / "run").trials
     assert {one.trial.block for one in trials if one.trial.cell == two} == {0, 1, 2, 3}
-    settled = run(tmp_path / "settled", Elsewhere(), 8, Chooses({2: set()}))
+    settled = given_out(tmp_path / "settled", Elsewhere(), 8, Chooses({2: set()}))
     assert settled.how == "settled"
     assert {one.trial.block for one in store.read(tmp_path / "settled").trials} == {0, 1}
 
 
 def test_a_block_that_is_there_in_part_is_run_anew_by_one_host(tmp_path: Path) -> None:
     out = tmp_path / "run"
-    ended = run(out, Elsewhere(lost_after=5))
+    ended = given_out(out, Elsewhere(lost_after=5))
     assert (ended.how, ended.done, ended.total) == (race.AGENTS_GONE, 5, 12)
     with pytest.raises(StudyChangedError, match="--agents"):
-        run(out, None, resume=True)
+        given_out(out, None, resume=True)
     there = Elsewhere("xy")
-    assert run(out, there, resume=True).how == "complete"
+    assert given_out(out, there, resume=True).how == "complete"
     assert [name for _, name in there.did] == ["block 2", "block 3"]
     hosts: dict[int, set[str]] = {}
     for one in store.read(out).trials:
@@ -139,20 +143,20 @@ def test_a_block_that_is_there_in_part_is_run_anew_by_one_host(tmp_path: Path) -
 def test_a_part_of_a_block_is_not_added_by_another_host(tmp_path: Path) -> None:
     out, whole = tmp_path / "run", study(blocks=2)
     first, second = heats(whole)[::2], heats(whole)[1::2]
-    race.run(Race(whole, first, out, elsewhere=Elsewhere("a")), lab(), Told())
+    raced(Race(whole, first, out, elsewhere=Elsewhere("a")), lab(), Told())
     with pytest.raises(StudyChangedError, match="--only"):
-        race.run(Race(whole, second, out, resume=True, elsewhere=Elsewhere("b")), lab(), Told())
+        raced(Race(whole, second, out, resume=True, elsewhere=Elsewhere("b")), lab(), Told())
 
 
 def test_a_race_that_a_host_refuses_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(AgentsRefuseRaceError, match="no such app"):
-        run(tmp_path / "run", Elsewhere(refuses="there is no such app"))
+        given_out(tmp_path / "run", Elsewhere(refuses="there is no such app"))
     assert not (tmp_path / "run").exists()
 
 
 def test_no_block_begins_that_would_end_after_the_budget(tmp_path: Path) -> None:
     whole = replace(study(blocks=3), budget_s=0.01)
     there = Elsewhere()
-    ended = race.run(Race(whole, heats(whole), tmp_path / "run", elsewhere=there), lab(), Told())
+    ended = raced(Race(whole, heats(whole), tmp_path / "run", elsewhere=there), lab(), Told())
     assert ended.how == "budget spent"
     assert there.did == [("a", "block 1")]

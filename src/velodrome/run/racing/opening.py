@@ -4,7 +4,7 @@ with opened(trials, lab, "capacity of hello", follower) as lab:
     with ExitStack() as running:
         booted = boot(planned(Session(trials[:1]), lab), lab, running)
 
-`Follower` is whoever shows a race while it is prepared and runs.
+`Follower` is whoever shows, in words, how a race is prepared and runs.
 """
 
 import os
@@ -19,12 +19,9 @@ from typing import Protocol
 from velodrome.guest.recipe import Recipe
 from velodrome.guest.stack import Stack
 from velodrome.model.app import App
-from velodrome.model.claim import Experiment, Finding
 from velodrome.model.errors import VelodromeError
 from velodrome.model.load import Limits
 from velodrome.model.measurement import Placement
-from velodrome.model.profile import Profile
-from velodrome.model.results import Result
 from velodrome.model.trial import Session, Trial
 from velodrome.run import cache, link
 from velodrome.run.environments import environment
@@ -45,29 +42,14 @@ class Preparing(Protocol):
     """Whoever follows what is done before anything is measured."""
 
     def preparing(self, text: str) -> None:
-        """Told what is done before the first session, and while waiting for another velodrome; by any thread."""
+        """Report what is done before the first session, and while waiting for another velodrome; by any thread."""
 
 
 class Follower(Preparing, Protocol):
-    """Whoever shows a race. All are called on the thread that called `run`, but `preparing`."""
+    """Whoever follows a race between its results: in words and numbers. What is measured, a race yields."""
 
     def heat_started(self, label: str, seconds_left: float | None) -> None:
-        """Told `question/contestant` of the server session that begins, and how long it and the rest will take."""
-
-    def experiment_started(self, experiment: Experiment) -> None:
-        """Told the experiment that begins."""
-
-    def found(self, finding: Finding) -> None:
-        """Told what an experiment came to, when it is on the disk; on resume also what was there already."""
-
-    def profile_started(self, trial: Trial) -> None:
-        """Told of whom a profile begins."""
-
-    def profiled(self, profile: Profile) -> None:
-        """Told each profile, when it is on the disk; on resume also those that were there already."""
-
-    def finished(self, result: Result) -> None:
-        """Told each result, when it is on the disk; on resume first those that were there already."""
+        """Report that the session of `question/contestant` begins, and how long it and the rest will take."""
 
 
 Made = Environment | VelodromeError

@@ -1,18 +1,23 @@
 """A race: experiments, the server sessions of a study in order, profiles; each result on the disk before the next.
 
-finished = run(race, lab, follower)      # Ctrl-C: RaceInterruptedError; what was finished is kept
+with started(race, lab, follower) as running:      # Ctrl-C: RaceInterruptedError; what was finished is kept
+    for step in (*running.steps(), *running.profiles()):
+        ...                                        # what begins, and each entry, which is on the disk then
+print(running.finished)
+
+Whoever starts a race takes its steps, and shows them: a race calls nobody with what it measured.
 """
 
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, Self
 
 from velodrome import _native
 from velodrome.model.claim import Experiment, Finding
@@ -30,7 +35,7 @@ from velodrome.model.errors import (
     StudyChangedError,
 )
 from velodrome.model.measurement import Failed, FailureKind, Measurement
-from velodrome.model.noise import SHIPPED
+from velodrome.model.noise import SHIPPED, Noise
 from velodrome.model.profile import Profile
 from velodrome.model.results import Entry, Header, Result, Results, Sought
 from velodrome.model.study import Study
@@ -45,19 +50,15 @@ from velodrome.run.racing.store import NAME, Store
 from velodrome.run.supervision.undisturbed import stoppable
 
 
-class Check(Protocol):
-    """Further measurements, chosen by what the race came to."""
+@dataclass(frozen=True)
+class Begins:
+    """A step of a race: an experiment begins, or the profile of a trial."""
 
-    def __call__(
-        self,
-        results: Sequence[Result],
-        before: Results,
-        lab: Lab,
-        tell: Callable[[str], None],
-        serve: "Serve",
-    ) -> Iterator[Result]:
-        """Yield each as it ends; `results` are the race's, `before` what its file held already, with its header."""
+    what: Experiment | Trial
 
+
+Step = Begins | Entry
+"""What a race yields. An entry is on the disk; a resumed race yields first those that were there already."""
 
 Serve = Callable[[Session], Generator[Result]]
 """Runs a server session and yields its results."""
@@ -122,27 +123,19 @@ class Elsewhere(Protocol):
         """
 
 
-class Settling(Protocol):
-    """Chooses where the blocks of a race go while it runs."""
+@dataclass(frozen=True)
+class Settling:
+    """How the blocks of a race are spent where it is still open: pure functions, and the limits they hold to."""
 
-    @property
-    def most_blocks(self) -> int:
-        """After so many the race ends, whatever is open."""
-
-    @property
-    def looks(self) -> Sequence[int]:
-        """After how many blocks it is looked at."""
-
-    def still_open(
-        self, results: Sequence[Result], before: Results, lab: Lab, blocks: int
-    ) -> Collection[str] | None:
-        """Return the cells that go on after so many blocks; None: as before, it is not looked at then.
-
-        `results` are the race's so far, `before` has the header that they are judged by.
-        """
-
-    def sessions(self, block: int) -> Sequence[Session]:
-        """Return what a block beyond those planned consists of, if all goes on."""
+    most_blocks: int
+    """After so many the race ends, whatever is open."""
+    looks: Sequence[int]
+    """After how many blocks it is looked at."""
+    still_open: Callable[[Sequence[Result], Noise, int], Collection[str] | None]
+    """Return the cells that go on by the race's results so far, the noise that they are judged by, and the number of
+    blocks; None: as before, it is not looked at then."""
+    sessions: Callable[[int], Sequence[Session]]
+    """Return what a block beyond those planned consists of, if all goes on."""
 
 
 @dataclass(frozen=True)
@@ -161,10 +154,8 @@ class Race:
     """Run before the sessions."""
     profiles: tuple[Trial, ...] = ()
     """Taken after the sessions, where the lab takes profiles."""
-    check: Check | None = None
-    """Measures, once the sessions have ended, what is to be known of whoever leads."""
     settling: Settling | None = None
-    """Chooses where blocks go; None: every cell has all of them."""
+    """Where blocks go; None: every cell has all of them."""
     must_answer: bool = False
     """Whether the race ends early where one of its apps answers on no stack, so that nothing is measured in vain."""
     elsewhere: Elsewhere | None = None
@@ -207,64 +198,45 @@ def plan_of_race(
     )
 
 
-def run(
+@contextmanager
+def started(
     race: Race,
     lab: Lab,
     follower: Follower,
     estimate_s: Callable[[Session], float] | None = None,
     warn: Callable[[str], None] | None = None,
-) -> Finished:
-    """Run all that the file does not hold yet. `estimate_s`: how long a session should take, if known.
+) -> Iterator["Running"]:
+    """Hold the machine, open the file, and yield the race, of which its user takes the steps.
 
-    `warn` hears once of each app what of its requests is answered wrongly; None: the follower does. With
-    `race.elsewhere` other hosts run it, and this machine measures nothing.
+    `estimate_s`: how long a session should take, if known. `warn` hears once of each app what of its requests is
+    answered wrongly; None: the follower does. With `race.elsewhere` other hosts run it, and this machine measures
+    nothing.
     Raises RaceInterruptedError on Ctrl-C, SIGTERM or SIGHUP, BusyError, LimitError, OutputError, and for a resume
     ResultsError or StudyChangedError. A stack's failure is a result and raises nothing, but where an app must answer:
     AppAnswersWrongError or AppNotServedError.
     """
     whole = plan_of_race(race, lab, estimate_s)
-    total = len(whole.trials)
-    place = _There(race.elsewhere, race, follower) if race.elsewhere else _Here(race, lab, follower)
+    place = _There(race.elsewhere, race, lab, follower) if race.elsewhere else _Here(race, lab, follower)
     with place.taken(whole):
         store, before = _open(race)
-        done = len(before.trials)
-        with store:
+        running = Running(
+            race,
+            lab,
+            whole=whole,
+            place=place,
+            store=store,
+            before=before,
+            estimate_s=estimate_s,
+            warn=warn,
+        )
+        with store, running:
             try:
-                _retell(before, follower)
-                lab = place.proven(whole, lab)
-                plan = plan_of_race(race, lab, estimate_s, before)
-                place.prepare(plan, before, lab)
-                for finding in place.findings(plan):
-                    store.append(finding)
-                    follower.found(finding)
-                answers = Answers(plan, before, {one.name for one in race.study.answered})
-                every = {one.trial.key: one for one in before.trials}
-                further = None
-                # A race is judged by how it began.
-                if race.settling is not None and before.header.study.until_settled:
-                    estimate_s = estimate_s or rough_s
-                    further = _Further(
-                        race.settling, before, every, place.lab, whole=whole, estimate_s=estimate_s
-                    )
-                schedule = place.schedule(plan, further, Shares(whole, every), warn)
-                for result in schedule.results(place.lab, follower):
-                    if race.must_answer:
-                        answers.see(result)
-                    store.append(result)
-                    every[result.trial.key] = result  # the later of two, as whoever reads the file takes it
-                    done = len(every)
-                    follower.finished(result)
-                if race.check is not None and not place.gone:
-                    found = race.check([*every.values()], before, place.lab, follower.preparing, place.serve)
-                    for result in found:
-                        store.append(result)
-                for profile in place.profiles(plan):
-                    store.append(profile)
-                    follower.profiled(profile)
+                yield running
             except KeyboardInterrupt:
-                raise RaceInterruptedError(str(store.path), done, total) from None
+                ended = running.finished
+                raise RaceInterruptedError(str(ended.path), ended.done, ended.total) from None
             except (AppAnswersWrongError, AppNotServedError):
-                if not answers.measured:
+                if not running.measured:
                     store.discard()
                 raise
             except (
@@ -279,26 +251,121 @@ def run(
                 if not before.whole_bytes:  # begun by this run, and nothing is in it
                     store.discard()
                 raise
-    return Finished(store.path, done, total, AGENTS_GONE if place.gone else schedule.how)
+
+
+class Running:
+    """A race that is under way: its steps, each when it is due, and more sessions once these have ended."""
+
+    def __init__(
+        self,
+        race: Race,
+        lab: Lab,
+        *,
+        whole: RunPlan,
+        place: "_Here | _There",
+        store: Store,
+        before: Results,
+        estimate_s: Callable[[Session], float] | None,
+        warn: Callable[[str], None] | None,
+    ) -> None:
+        """`whole` is the plan of all of it, `before` what the file held already."""
+        self.before = before
+        self._race, self._lab, self._whole, self._place, self._store = race, lab, whole, place, store
+        self._estimate_s, self._warn = estimate_s, warn
+        self._plan = plan_of_race(race, lab, estimate_s, before)
+        self._answers = Answers(self._plan, before, {one.name for one in race.study.answered})
+        self._every = {one.trial.key: one for one in before.trials}
+        self._how = "complete"
+        self._taken = ExitStack()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._taken.close()  # no server outlives a race whose steps nobody takes any more
+
+    @property
+    def results(self) -> list[Result]:
+        """Of its trials so far, with those of before."""
+        return [*self._every.values()]
+
+    @property
+    def measured(self) -> bool:
+        """Whether anything was."""
+        return self._answers.measured
+
+    @property
+    def gone(self) -> bool:
+        """Whether hosts run it of which none is left."""
+        return self._place.gone
+
+    @property
+    def finished(self) -> Finished:
+        """How it ended, or where it is."""
+        how = AGENTS_GONE if self.gone else self._how
+        return Finished(self._store.path, len(self._every), len(self._whole.trials), how)
+
+    def steps(self) -> Iterator[Step]:
+        """Yield what is there already, the experiments, and the result of each trial."""
+        return self._taken.enter_context(closing(self._steps()))
+
+    def serve(self, session: Session) -> Generator[Result]:
+        """Run a session beside the plan and yield its results, each when it is on the disk."""
+        with closing(self._place.serve(session)) as results:
+            for result in results:
+                self._store.append(result)
+                yield result
+
+    def profiles(self) -> Iterator[Step]:
+        """Yield the profiles, and which of them begins."""
+        return self._taken.enter_context(closing(self._kept(self._place.profiles(self._plan))))
+
+    def _steps(self) -> Generator[Step]:
+        before, place = self.before, self._place
+        yield from (*before.findings, *before.trials, *before.profiles)
+        lab = place.proven(self._whole, self._lab)
+        self._plan = plan = plan_of_race(self._race, lab, self._estimate_s, before)
+        place.prepare(plan, before, lab)
+        yield from self._kept(place.findings(plan))
+        schedule = place.schedule(plan, self._further(), Shares(self._whole, self._every), self._warn)
+        with closing(schedule.results(place.lab, place.follower)) as results:
+            for result in results:
+                if self._race.must_answer:
+                    self._answers.see(result)
+                self._store.append(result)
+                self._every[result.trial.key] = result  # the later of two, as whoever reads the file takes it
+                yield result
+        self._how = schedule.how
+
+    def _further(self) -> "_Further | None":
+        # A race is judged by how it began.
+        if self._race.settling is None or not self.before.header.study.until_settled:
+            return None
+        self._estimate_s = self._estimate_s or rough_s
+        return _Further(
+            self._race.settling,
+            self.before,
+            self._every,
+            self._place.lab,
+            whole=self._whole,
+            estimate_s=self._estimate_s,
+        )
+
+    def _kept(self, steps: Iterable[Step]) -> Generator[Step]:
+        for step in steps:
+            if not isinstance(step, Begins):
+                self._store.append(step)
+            yield step
 
 
 AGENTS_GONE = "agents gone"
-
-
-def _retell(before: Results, follower: Follower) -> None:
-    """Show what a resumed race has already."""
-    for finding in before.findings:
-        follower.found(finding)
-    for result in before.trials:
-        follower.finished(result)
-    for profile in before.profiles:
-        follower.profiled(profile)
 
 
 class _Here:
     """This machine, as what runs a race."""
 
     gone = False
+    """A race over other hosts may lose them all; this machine stays."""
 
     def __init__(self, race: Race, lab: Lab, follower: Follower) -> None:
         self.race, self.lab, self.follower = race, lab, follower
@@ -318,10 +385,10 @@ class _Here:
             raise StudyChangedError(path, ["agents ran its blocks, and now there are none: give --agents"])
         self.lab = prepared(plan, lab, self.follower)
 
-    def findings(self, plan: RunPlan) -> Iterator[Finding]:
-        """Yield what the experiments come to."""
+    def findings(self, plan: RunPlan) -> Iterator[Step]:
+        """Yield what the experiments come to, and which begins."""
         for experiment in plan.experiments:
-            self.follower.experiment_started(experiment)
+            yield Begins(experiment)
             yield run_experiment(experiment, self.lab)
 
     def schedule(
@@ -334,19 +401,19 @@ class _Here:
         """Run one session."""
         return serving(self.lab)(session)
 
-    def profiles(self, plan: RunPlan) -> Iterator[Profile]:
-        """Yield the profiles."""
+    def profiles(self, plan: RunPlan) -> Iterator[Step]:
+        """Yield the profiles, and which begins."""
         for trial in plan.profiles:
             if self.lab.profile is not None:
-                self.follower.profile_started(trial)
+                yield Begins(trial)
                 yield self.lab.profile(trial, self.lab, self.race.out)
 
 
 class _There:
     """Other hosts, as what runs a race; this machine is free meanwhile."""
 
-    def __init__(self, elsewhere: Elsewhere, race: Race, follower: Follower) -> None:
-        self.elsewhere, self.race, self.follower = elsewhere, race, follower
+    def __init__(self, elsewhere: Elsewhere, race: Race, lab: Lab, follower: Follower) -> None:
+        self.elsewhere, self.race, self.lab, self.follower = elsewhere, race, lab, follower
 
     @property
     def gone(self) -> bool:
@@ -467,7 +534,7 @@ class _Further:
         estimate_s: Callable[[Session], float],
     ) -> None:
         """`every` are the results so far, and grows; `whole` is the plan of all blocks planned, run before or not."""
-        self._settling, self._before, self._every, self._lab = settling, before, every, lab
+        self._settling, self._noise, self._every, self._lab = settling, before.header.noise, every, lab
         self._what, self._estimate_s, self._whole = whole.what, estimate_s, whole
         servers: dict[tuple[str, int], list[Trial]] = {}
         for one in before.trials:
@@ -482,7 +549,7 @@ class _Further:
 
     def look(self, blocks: int) -> bool:
         """Take note of what is open after so many blocks. Returns whether anything is."""
-        found = self._settling.still_open([*self._every.values()], self._before, self._lab, blocks)
+        found = self._settling.still_open([*self._every.values()], self._noise, blocks)
         if found is not None:
             self._open = found
         return self._open is None or bool(self._open)
@@ -534,7 +601,7 @@ class Scheduler:
         self._disturbed: dict[tuple[str, int], PlannedSession] = {}
         self._times: Counter[tuple[str, int]] = Counter()
 
-    def results(self, lab: Lab, follower: Follower) -> Iterator[Result]:
+    def results(self, lab: Lab, follower: Follower) -> Generator[Result]:
         """Yield the result of each trial, in order, and those of repeats, until the budget is spent."""
         if self._further is None:
             yield from self._planned(lab, follower)
@@ -665,7 +732,7 @@ class SharedScheduler:
         self._given = False
         self._stopped = False
 
-    def results(self, _lab: Lab, follower: Follower) -> Iterator[Result]:
+    def results(self, _lab: Lab, follower: Follower) -> Generator[Result]:
         """Yield the result of each trial as it arrives, until the budget is spent or no host is left."""
         if self._further is None:
             numbers = list(dict.fromkeys(one.block for one in self._shares.whole.sessions))

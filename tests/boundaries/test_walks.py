@@ -1,0 +1,35 @@
+"""What passes through many modules takes few, and goes down only: nothing below calls what is above it."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import NoneType
+from typing import get_type_hints
+
+import pytest
+
+from velodrome.run.racing.opening import Follower, Preparing
+
+WALKS = Path(__file__).parents[2] / "tools/walks.py"
+
+
+@pytest.mark.parametrize("follower", [Preparing, Follower])
+def test_who_follows_a_race_is_called_with_words_and_numbers_only(follower: type) -> None:
+    """Findings, results and profiles are what a race yields to its caller."""
+    events = [value for name, value in vars(follower).items() if not name.startswith("_")]
+    given = [hint for event in events for hint in get_type_hints(event).values()]
+    assert given
+    assert {str(hint) for hint in given} <= {str(hint) for hint in (str, float | None, NoneType)}
+
+
+@pytest.mark.measured
+def test_an_app_goes_from_compare_to_its_verdict_without_a_climb() -> None:
+    ended = subprocess.run(
+        [sys.executable, str(WALKS), "compare"], capture_output=True, text=True, timeout=110, check=True
+    )
+    counted = re.search(r"(\d+) files, (\d+) climbs", ended.stdout)
+    assert counted, ended.stdout
+    files, climbs = map(int, counted.groups())
+    assert files > 20, ended.stdout  # the whole way, up to the reports
+    assert climbs == 0, ended.stdout
