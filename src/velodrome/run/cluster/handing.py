@@ -1,7 +1,7 @@
 """Hands the blocks of a race out to hosts, each whole to one of them, and brings back what they measure.
 
     with hosts(address, way, needs) as elsewhere:
-        racing.run(race, lab, follower, elsewhere=elsewhere)
+        driven(race, lab, follower)
 
 `Handing` says who does what next: pure. `Hosts` talks to the agents, on a thread with a loop of its own; whoever races
 stays on theirs, and takes in what happens from a queue. An agent that comes while a race runs is given blocks, too.

@@ -13,7 +13,6 @@ then do what its user can, and the policy protects from mistakes.
 import json
 import os
 import socket
-import sys
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
@@ -350,8 +349,7 @@ class _Answering:
         if not self.policy.serves:
             raise UsageError("its roles do not let it serve; start it with: velodrome agent --roles server")
         races = self.races.account
-        places = map(races.closed, (python.HOME, sys.executable))
-        if closed := next(filter(None, places), ""):
+        if closed := next(filter(None, map(races.closed, python.read_by_own())), ""):
             raise UsageError(
                 f"races run as user {races.name} there, who may not enter {closed}, where velodrome lies; install it "
                 "where everybody may read it, or start the agent with --user"

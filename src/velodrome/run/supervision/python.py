@@ -58,6 +58,11 @@ def own(module: str, *arguments: str) -> Start:
     return Start((sys.executable, "-P", "-m", module, *arguments), own_environment())
 
 
+def read_by_own() -> tuple[str, str]:
+    """Return the folder and the file that a user must be able to reach whose process runs a module of velodrome's."""
+    return HOME, os.path.realpath(sys.executable)
+
+
 def own_environment() -> dict[str, str]:
     """Return this process's environment without what would make a Python import from the current folder."""
     kept = {name: value for name, value in os.environ.items() if name not in FOR_TERMINALS}
