@@ -79,6 +79,8 @@ def test_a_connection_for_each_request_is_on_nobody_at_mid_span(raised: Flags) -
     workers = (WorkerUse(101, 6.0, 1), WorkerUse(102, 6.0, 0))
     found = raised(sampled={"server": served_by(*workers)}, keepalive=False)
     assert FlagKind.IDLE_WORKERS_BURN not in found
+    closed_by_the_server = raised({"connections_reopened": 39_000}, {"server": served_by(*workers)})
+    assert FlagKind.IDLE_WORKERS_BURN not in closed_by_the_server
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,6 @@ LITTLE = 0.1
 """Relative: three times the spread of throughput between repeats on a small virtual machine (3.5 %)."""
 LITTLE_LEAST = 0.5
 """Requests in flight: below one, a mean of samples is too coarse to judge by."""
-REOPENED = 0.01
-"""Connections opened again per request: from here on the server closes them as a habit."""
 TREND = 0.2
 """Relative change from first to last second: more than five times that spread."""
 TREND_LATENCY = 0.5
@@ -41,8 +39,7 @@ def littles_law(evidence: Evidence) -> Flag | None:
     the time from due counts: opening is in it.
     """
     facts = evidence.facts
-    opening = not evidence.load.keepalive or (facts.connections_reopened or 0) > REOPENED * facts.requests
-    from_due = opening and evidence.closed and facts.due.mean is not None
+    from_due = evidence.reopens and evidence.closed and facts.due.mean is not None
     latency = facts.due if from_due else facts.sent
     mean_ms = latency.mean
     if (

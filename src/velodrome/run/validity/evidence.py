@@ -12,6 +12,10 @@ FAILURES = ("refused", "reset", "timeout", "bad_status", "wrong_body", "bad_prot
 """
 
 
+REOPENED = 0.01
+"""Connections opened again per request: from here on the server closes them as a habit."""
+
+
 @dataclass(frozen=True)
 class Evidence:
     """Facts only; durations in the units of their names."""
@@ -50,6 +54,13 @@ class Evidence:
     def closed(self) -> Closed | None:
         """The pace, if it is a closed loop."""
         return self.load.pace if isinstance(self.load.pace, Closed) else None
+
+    @property
+    def reopens(self) -> bool:
+        """Whether connections are opened for single requests: the load closes them, or the server does by habit."""
+        return (
+            not self.load.keepalive or (self.facts.connections_reopened or 0) > REOPENED * self.facts.requests
+        )
 
     @property
     def failures(self) -> int:

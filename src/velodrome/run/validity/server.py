@@ -98,7 +98,7 @@ def burns_at_rest(evidence: Evidence) -> Flag | None:
         )
     workers = sampled.server.workers
     # A connection is on no worker between two requests where it is closed after each.
-    if not _held(evidence) or not evidence.load.keepalive or sampled.came:
+    if not _held(evidence) or evidence.reopens or sampled.came:
         return None
     idle = [
         w
