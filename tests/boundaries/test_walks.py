@@ -1,4 +1,4 @@
-"""What passes through many modules takes few, and goes down only: nothing below calls what is above it."""
+"""What passes through many modules takes as few as it can, and goes down: a race calls nothing above it."""
 
 import re
 import subprocess
@@ -23,8 +23,12 @@ def test_who_follows_a_race_is_called_with_words_and_numbers_only(follower: type
     assert {str(hint) for hint in given} <= {str(hint) for hint in (str, float | None, NoneType)}
 
 
+SINK = "usecases/race.py -> cli/_shown.py"
+"""A use case hands each result to the sink of its events, which is the face's."""
+
+
 @pytest.mark.measured
-def test_an_app_goes_from_compare_to_its_verdict_without_a_climb() -> None:
+def test_an_app_goes_from_compare_to_its_verdict_and_climbs_to_the_event_sink_only() -> None:
     ended = subprocess.run(
         [sys.executable, str(WALKS), "compare"], capture_output=True, text=True, timeout=110, check=True
     )
@@ -32,4 +36,6 @@ def test_an_app_goes_from_compare_to_its_verdict_without_a_climb() -> None:
     assert counted, ended.stdout
     files, climbs = map(int, counted.groups())
     assert files > 20, ended.stdout  # the whole way, up to the reports
-    assert climbs == 0, ended.stdout
+    found = [line.strip() for line in ended.stdout.splitlines() if " -> " in line]
+    assert len(found) == climbs
+    assert set(found) <= {SINK}, ended.stdout
