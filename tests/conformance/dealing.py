@@ -21,7 +21,7 @@ def marks(stack: Stack, recipe: Recipe, stacks: Mapping[str, Stack]) -> list[pyt
     served = [
         entry.name
         for entry in RECIPES.values()
-        if catalog.serves(stack, entry) is None and not entry.companions and (chats or not entry.chats)
+        if catalog.serves(stack, entry) is None and not entry.services and (chats or not entry.chats)
     ]
     dealt = served[list(stacks).index(stack.name) % len(served)]
     return [] if recipe.name == dealt else [pytest.mark.exhaustive]

@@ -66,7 +66,7 @@ def beside(tree: Path) -> Iterator[Callable[[Recipe], Mapping[str, str]]]:
         found: dict[str, str | CompanionMissingError] = {}
 
         def variables(recipe: Recipe) -> Mapping[str, str]:
-            for name in recipe.companions:
+            for name in recipe.services:
                 if name not in found:
                     try:
                         surroundings = Surroundings(tree)
@@ -75,7 +75,7 @@ def beside(tree: Path) -> Iterator[Callable[[Recipe], Mapping[str, str]]]:
                         found[name] = missing
                 if isinstance(found[name], CompanionMissingError):
                     pytest.skip(str(found[name]))
-            return {client.variable(name): str(found[name]) for name in recipe.companions}
+            return {client.variable(name): str(found[name]) for name in recipe.services}
 
         yield variables
 

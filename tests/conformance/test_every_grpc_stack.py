@@ -31,7 +31,7 @@ PAIRS = [
     for stack in STACKS.values()
     for recipe in RECIPES.values()
     if catalog.serves(stack, recipe) is None
-    and not recipe.companions  # test_every_database.py, test_calls_over_grpc.py
+    and not recipe.services  # test_every_database.py, test_calls_over_grpc.py
 ]
 WAIT = Recipe("wait", "waits 100 ms", (Sleep(100), Body(84)))
 HELLO = catalog.recipe("hello")

@@ -27,7 +27,7 @@ PAIRS = [
     for recipe in RECIPES.values()
     if catalog.serves(stack, recipe) is None
     and not recipe.chats  # test_every_chat.py
-    and not recipe.companions  # test_every_database.py, test_calls_over_grpc.py
+    and not recipe.services  # test_every_database.py, test_calls_over_grpc.py
 ]
 WAIT = Recipe("wait", "waits 100 ms", (Sleep(100), Body(84)))
 TOGETHER = 12

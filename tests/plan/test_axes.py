@@ -48,7 +48,7 @@ def test_lists_are_axes_and_links_are_questions() -> None:
 
 
 def test_trials_take_place_link_and_interpreter_from_where_they_were_told() -> None:
-    heats = lay_out(study(AXES), STACKS, python="3.13").heats
+    heats = lay_out(study(AXES), STACKS, python="3.13").sessions
     trials = {trial.key: trial for heat in heats for trial in heat.trials}
     far, near = trials["far-rtt160ms/old/open-100/0"], trials["near/uvicorn@3.13/closed-4/0"]
     assert (far.link, far.limits, far.interpreter) == (Link(160), Limits("all"), "3.7")

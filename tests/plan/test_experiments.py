@@ -26,7 +26,7 @@ def test_it_can_be_chosen_alone_and_left_out_of_the_quick_form() -> None:
     asked = study(with_experiment('kind = "canary"'))
     laid_out = lay_out(asked, STACKS, ["canary"])
     assert [one.name for one in laid_out.experiments] == ["canary"]
-    assert laid_out.heats == ()
+    assert laid_out.sessions == ()
     assert narrowed(asked, laid_out).questions == ()
     assert lay_out(asked, STACKS, ["hello"]).experiments == ()
     with pytest.raises(NothingSelectedError):

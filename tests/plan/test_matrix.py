@@ -33,11 +33,11 @@ ORDERS = [[3, 0, 2, 5, 1, 4], [1, 0, 3, 5, 2, 4], [1, 2, 3, 5, 0, 4]]
 
 
 def cells(*only: str) -> list[str]:
-    return [heat.trials[0].cell for heat in lay_out(STUDY, STACKS, only).heats]
+    return [heat.trials[0].cell for heat in lay_out(STUDY, STACKS, only).sessions]
 
 
 def test_every_block_holds_every_cell_once_and_none_begins_early() -> None:
-    heats = lay_out(STUDY, STACKS).heats
+    heats = lay_out(STUDY, STACKS).sessions
     assert [heat.trials[0].block for heat in heats] == [0] * 5 + [1] * 5 + [2] * 5
     for block in range(3):
         assert set(
@@ -46,7 +46,7 @@ def test_every_block_holds_every_cell_once_and_none_begins_early() -> None:
 
 
 def test_one_boot_carries_the_loads_of_its_question_in_order() -> None:
-    heat = next(heat for heat in lay_out(STUDY, STACKS).heats if heat.trials[0].cell == "hello/uvicorn")
+    heat = next(heat for heat in lay_out(STUDY, STACKS).sessions if heat.trials[0].cell == "hello/uvicorn")
     assert [trial.load.label for trial in heat.trials] == ["closed-4", "open-10"]
     assert heat.trials[0].key == "hello/uvicorn/closed-4/0"
     assert heat.trials[0].limits.cpus == 1
@@ -104,5 +104,5 @@ def test_a_pattern_that_matches_nothing_names_the_nearest() -> None:
 
 
 def test_an_interpreter_is_part_of_every_trial() -> None:
-    heats = lay_out(STUDY, STACKS, python="3.13").heats
+    heats = lay_out(STUDY, STACKS, python="3.13").sessions
     assert {trial.python for heat in heats for trial in heat.trials} == {"3.13"}

@@ -13,7 +13,7 @@ def told(contestant: str, recipe: str, loads: str) -> float:
     text = (
         f'blocks = 1\ncontestants = [{contestant}]\n[[questions]]\nrecipe = "{recipe}"\nloads = [{loads}]\n'
     )
-    (heat,) = lay_out(parse(text, "made.toml", KNOWN), STACKS).heats
+    (heat,) = lay_out(parse(text, "made.toml", KNOWN), STACKS).sessions
     return session_s(heat, STACKS) - START_S - STOP_S
 
 
@@ -66,4 +66,4 @@ def test_the_first_lap_has_three_questions_ten_stacks_and_fits_into_its_minutes(
     assert all(
         {one.pace.kind for one in question.loads} == {"closed", "open"} for question in study.questions
     )
-    assert race_s(matrix.heats, stacks) <= 270
+    assert race_s(matrix.sessions, stacks) <= 270

@@ -128,7 +128,7 @@ def studies() -> None:
     rows = []
     for name in study_file.shipped_studies():
         forms = [study_file.load_study(name, there, quick=form) for form in (False, True)]
-        full, quick = (matrix.race_s(matrix.lay_out(form, stacks).heats, stacks) for form in forms)
+        full, quick = (matrix.race_s(matrix.lay_out(form, stacks).sessions, stacks) for form in forms)
         rows.append((forms[0], full, quick))
     listing.studies(rows, list(study_file.groups()), sys.stdout)
 

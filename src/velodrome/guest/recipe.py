@@ -273,10 +273,10 @@ class Recipe:
         return sum(step.us for step in self.every_step if isinstance(step, Cpu))
 
     @property
-    def companions(self) -> Tuple[str, ...]:
+    def services(self) -> Tuple[str, ...]:
         """The real servers that have to run beside: databases, a gRPC peer; in the order of their first use."""
-        services = [companion(step) for step in self.every_step]
-        return tuple(dict.fromkeys(name for name in services if name))
+        names = [companion(step) for step in self.every_step]
+        return tuple(dict.fromkeys(name for name in names if name))
 
     @property
     def calls_upstream(self) -> bool:

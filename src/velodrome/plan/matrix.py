@@ -39,7 +39,7 @@ class Matrix:
     """What a study comes to, in the order it is run."""
 
     experiments: tuple[Experiment, ...]
-    heats: tuple[Session, ...]
+    sessions: tuple[Session, ...]
     profiles: tuple[Trial, ...]
     """A trial of each cell of the questions that ask for profiles."""
     left_out: tuple[LeftOut, ...]
@@ -67,7 +67,9 @@ def lay_out(study: Study, stacks: Mapping[str, Stack], only: Sequence[str] = (),
         for names in zip(cells, plain, strict=True)
     ]
     kept = {cell for cell, wanted in zip(cells, chosen, strict=True) if wanted}
-    heats = [heat for block in range(study.blocks) for heat in _block(study, pairs, kept, block, python)]
+    sessions = [
+        session for block in range(study.blocks) for session in _block(study, pairs, kept, block, python)
+    ]
     profiles = [
         _trial(study, pair, pair[0].profile, 0, python)
         for pair, wanted in zip(pairs, chosen, strict=True)
@@ -78,20 +80,20 @@ def lay_out(study: Study, stacks: Mapping[str, Stack], only: Sequence[str] = (),
         for experiment in experiments
         if not only or any(matches(experiment.name, pattern) for pattern in only)
     ]
-    return Matrix(tuple(tried), tuple(heats), tuple(profiles), tuple(left_out))
+    return Matrix(tuple(tried), tuple(sessions), tuple(profiles), tuple(left_out))
 
 
 def beyond(study: Study, stacks: Mapping[str, Stack], laid_out: Matrix, block: int) -> tuple[Session, ...]:
     """Return, in order, what a block of any number consists of, of the cells of what was laid out."""
     pairs, _ = _pairs(study, stacks)
-    python = laid_out.heats[0].trials[0].python if laid_out.heats else ""
-    cells = {heat.trials[0].cell for heat in laid_out.heats}
+    python = laid_out.sessions[0].trials[0].python if laid_out.sessions else ""
+    cells = {session.trials[0].cell for session in laid_out.sessions}
     return tuple(_block(study, pairs, cells, block, python))
 
 
 def narrowed(study: Study, laid_out: Matrix) -> Study:
     """Return the study without the questions, contestants, experiments and claims that none of this is about."""
-    trials = [trial for heat in laid_out.heats for trial in heat.trials]
+    trials = [trial for session in laid_out.sessions for trial in session.trials]
     questions = {trial.question for trial in trials}
     contestants = {trial.contestant.label for trial in trials}
     there = {trial.cell for trial in trials} | {experiment.name for experiment in laid_out.experiments}
@@ -160,10 +162,10 @@ def _block(
     for index in order(study.seed, block, len(pairs)):
         question, contestant = pairs[index]
         if f"{question.name}/{contestant.label}" in cells:
-            yield _heat(study, pairs[index], block, python)
+            yield _session(study, pairs[index], block, python)
 
 
-def _heat(study: Study, pair: tuple[Question, Contestant], block: int, python: str) -> Session:
+def _session(study: Study, pair: tuple[Question, Contestant], block: int, python: str) -> Session:
     return Session(tuple(_trial(study, pair, load, block, python) for load in study.loads(*pair)))
 
 
@@ -248,16 +250,16 @@ COMMON_RPS = 3000.0
 """Of a Python server on one CPU, where nothing else bounds it."""
 
 
-def session_s(heat: Session, stacks: Mapping[str, Stack]) -> float:
+def session_s(session: Session, stacks: Mapping[str, Stack]) -> float:
     """Return the seconds one server session will take, all included."""
-    companions = COMPANION_S * len(heat.trials[0].recipe.companions)
-    loads = sum(_load_s(trial, stacks.get(trial.contestant.stack)) for trial in heat.trials)
+    companions = COMPANION_S * len(session.trials[0].recipe.services)
+    loads = sum(_load_s(trial, stacks.get(trial.contestant.stack)) for trial in session.trials)
     return START_S + STOP_S + companions + loads
 
 
-def race_s(heats: Iterable[Session], stacks: Mapping[str, Stack]) -> float:
+def race_s(sessions: Iterable[Session], stacks: Mapping[str, Stack]) -> float:
     """Return the seconds that server sessions take one after the other."""
-    return sum(session_s(heat, stacks) for heat in heats)
+    return sum(session_s(session, stacks) for session in sessions)
 
 
 def _load_s(trial: Trial, stack: Stack | None) -> float:

@@ -1,4 +1,4 @@
-"""The lab: what all heats of a race share."""
+"""The lab: what all server sessions of a race share."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -93,7 +93,7 @@ class Apart:
 
 @dataclass(frozen=True)
 class Lab:
-    """What all heats of a race share: plain data, and the parts that tests replace."""
+    """What all server sessions of a race share: plain data, and the parts that tests replace."""
 
     stacks: Mapping[str, Stack]
     guest_tree: Path

@@ -325,9 +325,9 @@ class Comparison:
 
     def contestants(self, app: App) -> tuple[Contestant, ...]:
         """Return who races with an app."""
-        heats = [heat.trials[0] for heat in self.matrix.heats if heat.trials[0].block == 0]
-        asked = {one.contestant.label for one in heats if one.app == app}
-        return tuple(one for one in self.study.contestants if one.label in asked)
+        first = [session.trials[0] for session in self.matrix.sessions if session.trials[0].block == 0]
+        labels = {one.contestant.label for one in first if one.app == app}
+        return tuple(one for one in self.study.contestants if one.label in labels)
 
 
 def laid_out(

@@ -104,7 +104,7 @@ def dry_run(spec: DiffSpec, follower: Quiet) -> RunPlan:
     Its user's commands do not run. Raises as `diff` does.
     """
     with apps.as_user_of(spec.app, follower.said), _prepared(spec, follower) as (study, lab):
-        sessions = matrix.lay_out(replace(study, blocks=spec.blocks or study.blocks), lab.stacks).heats
+        sessions = matrix.lay_out(replace(study, blocks=spec.blocks or study.blocks), lab.stacks).sessions
         more = f"more such blocks while a difference is not decided, up to {LAST_LOOK} in all"
         return plan_of(
             f"study {study.name}",
@@ -195,8 +195,8 @@ def raced(
     there, wanted = 0, blocks or FIRST_LOOK
     while True:
         now = replace(study, blocks=wanted)
-        heats = matrix.lay_out(now, lab.stacks).heats
-        plan = racing.Race(now, heats, folder, resume=there > 0, redo=True, wait_s=wait_s)
+        sessions = matrix.lay_out(now, lab.stacks).sessions
+        plan = racing.Race(now, sessions, folder, resume=there > 0, redo=True, wait_s=wait_s)
         _run(plan, lab, follower)
         results = store.read(folder)
         if not any(isinstance(trial, Measurement) for trial in results.trials):

@@ -125,13 +125,13 @@ class Race:
     @property
     def trials(self) -> int:
         """How many there are."""
-        return sum(len(heat.trials) for heat in self.matrix.heats)
+        return sum(len(session.trials) for session in self.matrix.sessions)
 
     @property
     def seconds(self) -> float:
         """About how long it takes, with the check of one leader for each question."""
         checks = len(self.study.answered) * workers.seconds(self.study, self.lab.stacks)
-        return matrix.race_s(self.matrix.heats, self.lab.stacks) + checks
+        return matrix.race_s(self.matrix.sessions, self.lab.stacks) + checks
 
     @property
     def placement(self) -> Placement:
@@ -412,7 +412,7 @@ def plan(race: Race, where: Path) -> RunPlan:
 def _sessions(race: Race, where: Path) -> racing.Race:
     return racing.Race(
         race.study,
-        race.matrix.heats,
+        race.matrix.sessions,
         where,
         race.resume,
         race.redo,

@@ -31,7 +31,7 @@ AT_ONCE = Recipe(
 RECIPES = {
     name: recipe
     for name, recipe in {**catalog.recipes(), "at-once": AT_ONCE}.items()
-    if not (recipe.chats or recipe.companions or recipe.calls_grpc)
+    if not (recipe.chats or recipe.services or recipe.calls_grpc)
 }
 DEADLINE_S = 60.0
 PROGRAMS = {"http": "called.py", "grpc": "called_grpc.py"}

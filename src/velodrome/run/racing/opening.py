@@ -100,7 +100,7 @@ def prepared(plan: RunPlan, lab: Lab, follower: Preparing) -> Lab:
 
     kinds = companions.known_services()
     served = [one.recipe for one in plan.environments if one.recipe is not None]
-    databases = dict.fromkeys(name for recipe in served for name in recipe.companions)
+    databases = dict.fromkeys(name for recipe in served for name in recipe.services)
     _two_at_a_time(
         [
             *(partial(install, name, kinds[name]) for name in databases),

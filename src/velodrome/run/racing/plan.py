@@ -131,7 +131,7 @@ class PlannedSession:
         """What is started beside the server: databases by name, simulated third parties by what names them."""
         recipe, app = self.trials[0].recipe, self.trials[0].app
         thirds = [one.variable for one in app.third_parties] if app else []
-        return (*recipe.companions, *([THIRD_PARTY] if recipe.calls_upstream else ()), *thirds)
+        return (*recipe.services, *([THIRD_PARTY] if recipe.calls_upstream else ()), *thirds)
 
     def where(self) -> str:
         """Return in words on which CPUs it runs, within which limits, over which link."""

@@ -116,7 +116,7 @@ def boot(plan: PlannedSession, lab: Lab, running: ExitStack, pasted: Pasted | No
             surroundings = Surroundings(
                 lab.guest_tree, placed.upstream_cpus, given=lab.databases, walled=trial.link is not None
             )
-            beside = companions.start_services(trial.recipe.companions, surroundings, running)
+            beside = companions.start_services(trial.recipe.services, surroundings, running)
             thirds = _third_parties(trial, lab, placed, running)
             serving = Serving(
                 stack,

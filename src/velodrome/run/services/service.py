@@ -3,7 +3,7 @@ called.
 
 A file of this folder has a module-level `service = Service(...)`.
 
-beside = start_services(recipe.companions, surroundings, running)
+beside = start_services(recipe.services, surroundings, running)
 Serving(..., beside=beside.variables)
 """
 
@@ -70,7 +70,7 @@ class Service:
     """A kind: one file in this folder has a module-level `service`."""
 
     name: str
-    """As `Recipe.companions` names it, e.g. `mariadb`."""
+    """As `Recipe.services` names it, e.g. `mariadb`."""
     variable: str
     """Environment variable that carries its address into the server under test."""
     install: Callable[[Surroundings], object]
