@@ -23,8 +23,8 @@ def raced() -> list[tuple[Stack, Recipe]]:
     found = []
     for name in study_file.shipped_studies():
         study = study_file.load_study(name, known)
-        for heat in matrix.lay_out(study, stacks).heats:
-            trial = heat.trials[0]
+        for session in matrix.lay_out(study, stacks).sessions:
+            trial = session.trials[0]
             if not trial.contestant.packages:
                 found.append((stacks[trial.contestant.stack], trial.recipe))
     return found
