@@ -19,6 +19,7 @@ from velodrome.run import engine
 from velodrome.run.cluster import blocks, conducting, handing, talking
 from velodrome.run.cluster.agent import VERSION
 from velodrome.run.cluster.conducting import Player
+from velodrome.run.cluster.holding import Own, Policy
 from velodrome.run.racing import race, store
 from velodrome.run.racing.race import Race
 from velodrome.run.supervision import python
@@ -83,7 +84,7 @@ class Line:
 
     def __init__(self, name: str, breaks: Callable[[str, int], str]) -> None:
         self.address, self.name, self._breaks = f"tcp://{name}", name, breaks
-        self.races = blocks.Races(lambda: False)
+        self.races = blocks.Races(lambda: False, Own(Policy()).race)
         self.calls: dict[str, int] = {}
 
     async def call(self, operation: str, _limit_s: float = 0.0, **facts: Any) -> Any:

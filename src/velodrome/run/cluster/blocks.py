@@ -460,7 +460,7 @@ class HostRace:
         """Hand on what a use of an app is warned of."""
         self._say({"event": "warning", "text": secrets.mask(sentence)})
 
-    # What the code that runs races tells whoever follows it; the rest is not called here.
+    # What the code that runs races tells whoever follows it.
 
     def preparing(self, text: str) -> None:
         """Hand it on."""
@@ -469,21 +469,6 @@ class HostRace:
     def heat_started(self, label: str, _seconds_left: float | None) -> None:
         """Hand it on: how long the rest takes is known where the blocks are given out."""
         self._say({"event": "session", "label": label})
-
-    def experiment_started(self, experiment: Experiment) -> None:
-        """Said already."""
-
-    def found(self, finding: Any) -> None:
-        """Said already."""
-
-    def profile_started(self, trial: Trial) -> None:
-        """Said already."""
-
-    def profiled(self, profile: Any) -> None:
-        """Said already."""
-
-    def finished(self, result: Any) -> None:
-        """Said already."""
 
 
 def _surrounded(lab: Lab, around: Around, way: Way) -> Lab:
