@@ -12,8 +12,7 @@ from pathlib import Path
 from racing import results
 
 from velodrome.guest.catalog import stacks
-from velodrome.judge.claims import Evidence
-from velodrome.judge.figures import TAKING
+from velodrome.judge.claims import TAKING, Evidence
 from velodrome.judge.statistics import Missing, Series
 from velodrome.model.claim import Figure
 from velodrome.model.load import Closed, Load

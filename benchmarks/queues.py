@@ -34,8 +34,7 @@ from scipy.special import gammaln
 
 from velodrome.judge.search.holding import PROOF_TIMES, Demands, Tried, probe, slope
 from velodrome.judge.search.rate import Measuring, RateSearch, highest_rate
-from velodrome.model.condition import Figure, Figures, read
-from velodrome.model.metric import LoadMetric
+from velodrome.model.condition import Figure, Figures, LoadMetric, read
 from velodrome.model.search import Ending, Probe, RateFound
 
 SERVICE_S = 0.005

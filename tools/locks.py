@@ -12,7 +12,7 @@ from velodrome.guest.stack import Stack
 from velodrome.plan import matrix, study_file
 from velodrome.plan.findings import Known
 from velodrome.run.drivers import driver as drivers
-from velodrome.run.environments import lock
+from velodrome.run.environments import environment
 from velodrome.run.experiments import experiment as experiments
 
 
@@ -32,9 +32,9 @@ def raced() -> list[tuple[Stack, Recipe]]:
 
 def main() -> int:
     """Renew all locks, or write the missing; the exit status is 3 if one could not be made."""
-    sets = lock.wanted(raced())
-    missing = [wanted for wanted in sets if not lock.path_of(wanted).is_file()]
-    problems = lock.write(missing) if "--only-missing" in sys.argv else lock.renew(sets)
+    sets = environment.wanted(raced())
+    missing = [wanted for wanted in sets if not environment.path_of(wanted).is_file()]
+    problems = environment.write(missing) if "--only-missing" in sys.argv else environment.renew(sets)
     for problem in problems:
         print(problem, file=sys.stderr)
     return 3 if problems else 0

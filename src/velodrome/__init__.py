@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
     from velodrome.api.apps import requests as requests
     from velodrome.api.diagnosing import diagnose as diagnose
-    from velodrome.api.differences import diff as diff
     from velodrome.api.loads import load as load
     from velodrome.api.runs import compare as compare
+    from velodrome.api.runs import diff as diff
     from velodrome.api.runs import race as race
     from velodrome.api.runs import read as read
     from velodrome.api.searching import capacity as capacity
@@ -37,7 +37,7 @@ _WHERE = {
     "compare": "api.runs",
     "capacity": "api.searching",
     "tune": "api.searching",
-    "diff": "api.differences",
+    "diff": "api.runs",
     "diagnose": "api.diagnosing",
     "requests": "api.apps",
     **dict.fromkeys(("ms", "seconds", "us", "percent", "per_second", "mb"), "model.condition"),

@@ -14,11 +14,10 @@ from tests.conformance.booted import settle, tree_of
 
 from velodrome.guest import catalog
 from velodrome.guest.stack import KnobValue, Stack
-from velodrome.judge.deploying import starts_something
-from velodrome.judge.deploying_app import deploy
+from velodrome.judge.deploying import deploy_app, starts_something
 from velodrome.model.app import App, Content, Request
 from velodrome.model.trial import Contestant
-from velodrome.run.apps.pasted import as_it_stands, unlike
+from velodrome.run.apps.serving import as_it_stands, unlike
 from velodrome.run.drivers.driver import Target
 from velodrome.run.environments.environment import Environment
 from velodrome.run.machine.limits import Bounds
@@ -117,7 +116,7 @@ class Shop:
     def pasted(self, port: int) -> str:
         """Return the lines to paste."""
         found = Contestant(self.stack.name, self.knobs)
-        pasted = deploy(self.app, found, self.stack, self.environment.packages, port=port)
+        pasted = deploy_app(self.app, found, self.stack, self.environment.packages, port=port)
         assert starts_something(pasted), pasted
         return pasted
 

@@ -31,7 +31,7 @@ from velodrome.guest.stack import LOGGING, SUPERVISION, KnobValue, Launch, Stack
 from velodrome.judge.statistics import Comparison, Sample
 from velodrome.model.load import Closed, Load
 from velodrome.model.quantity import Interval
-from velodrome.report.deployment import Wishes, files
+from velodrome.report.recommendation import Wishes, files
 from velodrome.run.drivers.driver import LoadEvent, Target
 from velodrome.run.drivers.velodrome import VelodromeDriver
 from velodrome.run.environments import environment

@@ -10,8 +10,8 @@ import pytest
 import velodrome
 from velodrome.guest import catalog
 from velodrome.guest.stack import Server
-from velodrome.model.parts import PARTS
-from velodrome.report.deployment import File, Full, Wishes, files
+from velodrome.model.profile import PARTS
+from velodrome.report.recommendation import File, Full, Wishes, files
 
 ROOT = Path(velodrome.__file__).parent
 MAY_NAME = {

@@ -3,7 +3,7 @@
 import pytest
 
 from velodrome.guest import catalog
-from velodrome.judge.deploying_app import deploy
+from velodrome.judge.deploying import deploy_app
 from velodrome.model.app import App, ThirdParty
 from velodrome.model.trial import Contestant
 
@@ -14,7 +14,7 @@ SERVED = ("wsgi", "asgi", "rsgi")
 def pasted(app: App, stack: str, **knobs: int) -> str:
     of = catalog.stack(stack)
     packages = {line.partition("==")[0]: line.partition("==")[2] for line in of.requires}
-    return deploy(app, Contestant(stack, knobs), of, {**packages, **app.packages})
+    return deploy_app(app, Contestant(stack, knobs), of, {**packages, **app.packages})
 
 
 def test_an_application_is_named_as_its_user_names_it() -> None:

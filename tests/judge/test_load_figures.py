@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from velodrome.judge.load_figures import figures, requests_needed
-from velodrome.model.condition import Beyond
-from velodrome.model.metric import load_metric
+from velodrome.model.condition import Beyond, load_metric
 
 NONE = dict.fromkeys(("mean", "p50", "p75", "p90", "p95", "p99", "p99.9", "max"))
 

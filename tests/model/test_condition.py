@@ -2,8 +2,7 @@ import itertools
 
 import pytest
 
-from velodrome.model.condition import Beyond, Figure, comparisons, decide, read
-from velodrome.model.metric import LoadMetric
+from velodrome.model.condition import Beyond, Figure, LoadMetric, comparisons, decide, read
 
 VALUES = {True: 100.0, False: 1.0, None: None}
 

@@ -4,9 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from velodrome.model.condition import Comparison, Condition, Every, Relation, Some, read, written
+from velodrome.model.condition import Comparison, Condition, Every, Relation, Some, load_metric, read, written
 from velodrome.model.errors import ConditionError, UnknownLoadMetricError, VelodromeError
-from velodrome.model.metric import load_metric
 
 
 def only(text: str) -> Comparison:

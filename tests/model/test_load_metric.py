@@ -1,7 +1,7 @@
 import pytest
 
+from velodrome.model.condition import LoadMetric, load_metric
 from velodrome.model.errors import UnknownLoadMetricError
-from velodrome.model.metric import LoadMetric, load_metric
 from velodrome.model.quantity import Unit
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from velodrome.model import parts, profile
+from velodrome.model import profile
 
 LOOP = ("process 1", "main (app.py)", "_run_once (asyncio/base_events.py)")
 TURN = (*LOOP, "Handle._run (asyncio/events.py)")
@@ -59,4 +59,4 @@ def test_a_stack_is_of_the_innermost_package_below_the_last_turn_of_the_loop(
     stack: profile.Stack, package: str, part: str
 ) -> None:
     frames = profile.frames(stack)
-    assert (parts.package(frames), parts.part(frames)) == (package, part)
+    assert (profile.package(frames), profile.part_of(frames)) == (package, part)

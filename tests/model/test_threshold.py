@@ -1,8 +1,7 @@
 import pytest
 
-from velodrome.model.condition import margins, threshold
+from velodrome.model.condition import DIFF_METRICS, margins, threshold
 from velodrome.model.errors import ThresholdError
-from velodrome.model.metric import DIFF_METRICS
 
 
 @pytest.mark.parametrize(

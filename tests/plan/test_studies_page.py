@@ -7,8 +7,8 @@ import pytest
 
 from velodrome.guest import catalog
 from velodrome.guest.recipe import STEPS
+from velodrome.model.condition import METRICS
 from velodrome.model.errors import StudyFileError
-from velodrome.model.metric import METRICS
 from velodrome.plan import schema
 from velodrome.plan.findings import Known
 from velodrome.plan.study_file import parse

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from velodrome.guest import catalog
-from velodrome.report.deployment import Full, Wishes, command_line, files, replaces_workers, server_of
+from velodrome.report.recommendation import Full, Wishes, bound_command, files, replaces_workers, server_of
 
 GUNICORN = (
     "python -m gunicorn --bind=127.0.0.1:8000 --workers=2 --backlog=2048 --worker-class=gthread --keep-alive=75 "
@@ -55,7 +55,7 @@ def test_variables_before_the_command_stay_variables() -> None:
     found = texts(command, Wishes())
     assert "Environment=DJANGO_SETTINGS_MODULE=shop.settings" in found["app.service"]
     assert "ENV DJANGO_SETTINGS_MODULE=shop.settings" in found["Dockerfile"]
-    assert command_line(command, Wishes()) == command
+    assert bound_command(command, Wishes()) == command
 
 
 def test_names_of_variables_are_there_to_be_filled_in_and_values_nowhere() -> None:
@@ -103,7 +103,7 @@ FULL = Wishes(full=Full(20_000, 210 * 2**20))
 )
 def test_workers_of_an_app_that_leaks_are_replaced(command: str, options: str) -> None:
     *before, app = command.split()
-    assert command_line(command, FULL) == " ".join([*before, options, app])
+    assert bound_command(command, FULL) == " ".join([*before, options, app])
     assert replaces_workers(command, FULL)
 
 
@@ -114,7 +114,7 @@ def test_the_file_of_gunicorn_replaces_workers_too_and_a_unit_starts_anew_what_e
 
 @pytest.mark.parametrize("command", [CHEROOT, "python serve.py"])
 def test_a_server_that_cannot_replace_workers_is_known_for_it(command: str) -> None:
-    assert command_line(command, FULL) == command
+    assert bound_command(command, FULL) == command
     assert not replaces_workers(command, FULL)
     assert server_of(CHEROOT) == "cheroot"
 

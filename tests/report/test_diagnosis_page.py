@@ -9,8 +9,7 @@ from tests.report.made_up_doctor import HOSTILE, SLO, TIMELINE, hostile, ill, we
 
 from velodrome.model.errors import OutputError
 from velodrome.model.timeline import Timeline
-from velodrome.report import diagnosis_charts as charts
-from velodrome.report.diagnosis_page import render, write
+from velodrome.report.diagnosis_page import NOT_TOLD, WIDE, render, timeline_figure, write
 
 pytestmark = pytest.mark.unit
 
@@ -53,18 +52,18 @@ def test_every_lane_of_the_timeline_is_there_and_says_what_it_shows() -> None:
 
 
 def test_lanes_share_their_seconds() -> None:
-    drawn = charts.timeline(TIMELINE)
+    drawn = timeline_figure(TIMELINE)
     lefts = {float(x) for x in re.findall(r'<rect x="([\d.]+)"', drawn)}
-    stall, collection = 0.9 / 3 * charts.WIDE, 0.91 / 3 * charts.WIDE
+    stall, collection = 0.9 / 3 * WIDE, 0.91 / 3 * WIDE
     assert {round(stall, 1), round(collection, 1)} <= lefts
 
 
 def test_what_the_system_does_not_tell_is_said_and_not_drawn_as_none() -> None:
     silent = replace(TIMELINE, counts=tuple(replace(one, throttled_s=None) for one in TIMELINE.counts))
-    assert f"(throttled): {charts.NOT_TOLD}" in text(str(charts.timeline(silent)))
-    empty = text(str(charts.timeline(Timeline("closed-8", 1.0, (), (), (), ()))))
+    assert f"(throttled): {NOT_TOLD}" in text(str(timeline_figure(silent)))
+    empty = text(str(timeline_figure(Timeline("closed-8", 1.0, (), (), (), ()))))
     assert "Event loop: never late" in empty
-    assert f"Listen queue overflowed: {charts.NOT_TOLD}" in empty
+    assert f"Listen queue overflowed: {NOT_TOLD}" in empty
 
 
 def test_a_healthy_app_has_no_card_and_says_so() -> None:

@@ -16,17 +16,9 @@ from tests.report.made_up_verdict import verdict
 from velodrome.model.diagnosis import Suspected
 from velodrome.model.quantity import Interval
 from velodrome.model.search import Ending
-from velodrome.report import (
-    differences,
-    html,
-    markdown,
-    recommendation,
-    schema,
-    searches,
-    suspects,
-    terminal,
-)
+from velodrome.report import differences, html, markdown, recommendation, schema, searches, terminal
 from velodrome.report import json as verdict_json
+from velodrome.report.diagnoses import suspect_lines
 
 pytestmark = pytest.mark.unit
 WHY = "p50 42.5 ms on reused connections, 0.4 ms on the first request of one"
@@ -48,11 +40,11 @@ def shown(lines: object) -> str:
 
 
 def test_a_fault_is_told_once_with_everybody_who_is_suspected_of_it() -> None:
-    first, proves, command = suspects.lines(TWO)
+    first, proves, command = suspect_lines(TWO)
     assert first == f"Suspect: nodelay (uvicorn · h11 ×2; also hypercorn ×2): {WHY}."
     assert "Nothing is proven" in proves
     assert command.strip() == PROVE
-    assert suspects.lines(()) == []
+    assert suspect_lines(()) == []
 
 
 def test_a_verdict_shows_them_in_each_of_its_reports() -> None:

@@ -1,6 +1,6 @@
 import pytest
 
-from velodrome.report.text_plot import DUE, SENT, at, plot, tail
+from velodrome.report.typeset import DUE, SENT, at, plot, tail
 
 CURVE = [(50.0, 1.0), (90.0, 2.0), (99.0, 10.0), (99.9, 100.0)]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import psutil
 
 from velodrome.run.machine import limits
-from velodrome.run.supervision.orphans import MARK
+from velodrome.run.supervision.scratch import MARK
 from velodrome.run.supervision.ward import WARDEN
 
 TOKEN = "VELODROME_ROBUSTNESS_TEST"

@@ -74,8 +74,7 @@ time.sleep(600)
 NEXT = """
 from velodrome.run.supervision import scratch
 from velodrome.run.machine import limits
-from velodrome.run.supervision import orphans
-scratch.home(); orphans.sweep(); limits.sweep()
+scratch.home(); scratch.end_orphans(); limits.sweep()
 """
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from tests.run.apps.theirs import python_with
 
-from velodrome.judge.deploying_app import deploy
+from velodrome.judge.deploying import deploy_app
 from velodrome.model.app import App
 from velodrome.model.errors import AppPathError, AppRaisesError
 from velodrome.model.trial import Contestant
@@ -78,7 +78,7 @@ def test_an_app_in_a_source_folder_stands_also_where_its_path_has_blanks(project
 def test_what_is_pasted_names_the_source_folder() -> None:
     app = App("shop.wsgi:app", "wsgi", "python", "/shop", source="src", packages={"waitress": "3.0.2"})
     lab = lab_for(AppSpec("shop.wsgi:app"))
-    pasted = deploy(app, Contestant("gunicorn-sync"), lab.stacks["gunicorn-sync"], {})
+    pasted = deploy_app(app, Contestant("gunicorn-sync"), lab.stacks["gunicorn-sync"], {})
     assert "PYTHONPATH=src python -m gunicorn " in pasted
 
 

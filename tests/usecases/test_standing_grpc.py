@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.run.apps.theirs import SHOP, python_with
 
-from velodrome.judge.deploying_app import deploy
+from velodrome.judge.deploying import deploy_app
 from velodrome.model.app import Content, Request
 from velodrome.model.errors import AppAnswersWrongError, BadOptionError
 from velodrome.model.trial import Contestant
@@ -54,7 +54,7 @@ def test_a_servicer_stands(app: str, stack: str, python: str, shop: Path) -> Non
     with standing(found, Contestant(stack), lab) as booted:
         assert booted.environment.packages["grpcio"] == "1.76.0"
     port = fresh_port()
-    pasted = deploy(found, Contestant(stack), lab.stacks[stack], found.packages, port=port)
+    pasted = deploy_app(found, Contestant(stack), lab.stacks[stack], found.packages, port=port)
     source = pasted.partition("<<'END'\n")[2].partition("\nEND")[0]
     (shop / "serve.py").write_text(source)
     assert asked_as_pasted(python, shop, port) == "cart 7"

@@ -13,9 +13,9 @@ from velodrome.cli import _app_options as apps
 from velodrome.cli import _server_options as server
 from velodrome.cli._stderr import CANNOT_TELL, FAILED
 from velodrome.cli.main import heavy
+from velodrome.model.condition import DIFF_METRICS
 from velodrome.model.difference import Change
 from velodrome.model.load import INDEPENDENT
-from velodrome.model.metric import DIFF_METRICS
 from velodrome.usecases.terms import Terms
 
 if TYPE_CHECKING:

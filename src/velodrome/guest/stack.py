@@ -158,7 +158,7 @@ class Server:
     reads: Tuple[str, str] = ("", "")
     """A file in the folder of an app and an environment variable whose settings it reads by itself, if any."""
     parts: Mapping[str, Tuple[str, ...]] = field(default_factory=dict)
-    """Beginnings of the paths of its code, by the part of a server they are (`model/parts.py`)."""
+    """Beginnings of the paths of its code, by the part of a server they are (`model/profile.py`)."""
     never_blocks: Tuple[str, ...] = ()
     """Beginnings of the paths of its code whose sockets never block: a read there works and does not wait."""
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from operator import itemgetter
 
 from velodrome.guest.stack import Stack, one_per_worker
-from velodrome.judge import deploying_app, workers
-from velodrome.judge.deploying import noted
+from velodrome.judge import workers
+from velodrome.judge.deploying import deploy_app, noted
 from velodrome.judge.field import Runner, cpu_cost, memory_use, runners, score
 from velodrome.judge.own_share import is_known, matters_not, where_it_goes
 from velodrome.judge.own_share import sentence as share_sentence
@@ -477,7 +477,7 @@ def _deployed(case: Case, best: Runner, rows: Sequence[Standing]) -> str:
     measured = next((measurement for measurement in best.measured if measurement.command), None)
     if check and app and best.stack and measured is not None and _fewer(best, check):
         fewer = workers.with_workers(best.contestant, check.scales_to or 1)
-        pasted = deploying_app.deploy(app, fewer, best.stack, measured.packages)
+        pasted = deploy_app(app, fewer, best.stack, measured.packages)
         return noted(pasted, measured, best.stack.server)
     return pasted_of(rows, [best.label])
 

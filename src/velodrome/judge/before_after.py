@@ -11,8 +11,8 @@ from statistics import fmean, median
 
 from velodrome.guest.stack import Stack
 from velodrome.judge import histograms
+from velodrome.judge.claims import TAKING, Cell
 from velodrome.judge.field import BROKEN, Runner, failures, latency_noise, runners
-from velodrome.judge.figures import TAKING, Cell
 from velodrome.judge.histograms import EMPTY, Histogram, decode, merge, needed
 from velodrome.judge.statistics import (
     FIRST_LOOK,
@@ -29,11 +29,11 @@ from velodrome.judge.statistics import (
 )
 from velodrome.judge.verdict import same_hosts, same_machine, set_aside
 from velodrome.judge.words import listed, sentence
+from velodrome.model.condition import DIFF_METRICS
 from velodrome.model.difference import Side
 from velodrome.model.errors import NotTwoSidesError, OtherArrivalsError
 from velodrome.model.load import Closed, Load, Open
 from velodrome.model.measurement import Failed, Measurement
-from velodrome.model.metric import DIFF_METRICS
 from velodrome.model.quantity import Interval, grouped
 from velodrome.model.results import Results
 from velodrome.model.study import Question

@@ -14,9 +14,8 @@ from typing import Any
 from velodrome.judge import bottleneck
 from velodrome.judge.histograms import Histogram, decode, needed
 from velodrome.model import measurement, quantity
-from velodrome.model.condition import Beyond, Figure
+from velodrome.model.condition import Beyond, Figure, LoadMetric
 from velodrome.model.measurement import OUTCOMES, Latency, LoadFacts
-from velodrome.model.metric import LoadMetric
 from velodrome.model.quantity import Unit
 
 GIVEN_UP = ("timeout", "unfinished")

@@ -24,11 +24,10 @@ from velodrome.judge.statistics import (
     holm,
 )
 from velodrome.judge.words import listed, sentence
-from velodrome.model.condition import Threshold, threshold
+from velodrome.model.condition import DIFF_METRICS, Threshold, threshold
 from velodrome.model.condition import margins as read_margins
 from velodrome.model.difference import Change, Diff, Difference, Gate
 from velodrome.model.errors import ThresholdError
-from velodrome.model.metric import DIFF_METRICS
 from velodrome.model.quantity import Interval, duration, grouped, percent
 
 LEVEL = 1 - CONFIDENCE

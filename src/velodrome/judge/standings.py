@@ -9,8 +9,7 @@ import shlex
 from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
-from velodrome.judge import deploying_app
-from velodrome.judge.deploying import deploy, noted
+from velodrome.judge.deploying import deploy, deploy_app, noted
 from velodrome.judge.field import (
     Runner,
     at_its_own_limit,
@@ -555,7 +554,7 @@ def _row(
 def _deploy(question: Question, runner: Runner) -> str:
     measured = next((measurement for measurement in runner.measured if measurement.command), None)
     if question.app is not None and runner.stack is not None and measured is not None:
-        pasted = deploying_app.deploy(question.app, runner.contestant, runner.stack, measured.packages)
+        pasted = deploy_app(question.app, runner.contestant, runner.stack, measured.packages)
     else:
         pasted = deploy(measured.command if measured else (), runner.contestant.stack)
     return noted(pasted, measured, runner.stack.server if runner.stack else None)

@@ -49,7 +49,7 @@ class Request:
     expect_body: Content | None = None
     expect_contains: str | None = None
     fingerprint: str = ""
-    """Of the whole request, where a part of it is withheld (`run/apps/fingerprints.py`); empty: nothing is."""
+    """Of the whole request, where a part of it is withheld (`run/apps/serving.py`); empty: nothing is."""
 
     @property
     def has_templates(self) -> bool:

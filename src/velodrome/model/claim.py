@@ -12,7 +12,7 @@ class Figure:
     """Names one number that a study measures."""
 
     metric: str
-    """One of `model/metric.py`, such as `throughput_rps`, or, of an experiment, the name of a fact."""
+    """One of `model/condition.py`, such as `throughput_rps`, or, of an experiment, the name of a fact."""
     cell: str = ""
     """`question/contestant`."""
     load: str = ""
@@ -142,7 +142,7 @@ class PublishedTable:
     title: str
     """What was run, as the publication describes it: `ghz -c 100 -n 10000, a call takes 10 ms`."""
     metrics: tuple[str, ...]
-    """Of `model/metric.py`."""
+    """Of `model/condition.py`."""
     rows: tuple[PublishedRow, ...]
     loads: tuple[str, ...] = ()
     """Labels of the loads that are shown beside each other; empty: the first that shows a metric."""

@@ -24,7 +24,7 @@ from velodrome.model.claim import (
     PublishedRow,
     PublishedTable,
 )
-from velodrome.model.metric import METRICS
+from velodrome.model.condition import METRICS
 from velodrome.model.study import Study
 from velodrome.plan.findings import Findings, Place, nearest
 from velodrome.plan.schema import (

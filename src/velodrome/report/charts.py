@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from markupsafe import Markup, escape
 
 from velodrome.model import quantity
-from velodrome.report.text_plot import MARKS, at, tail
+from velodrome.report.typeset import MARKS, at, tail
 
 INK, MUTED, GRID, ASIDE, PAPER = "var(--ink)", "var(--muted)", "var(--grid)", "var(--aside)", "var(--paper)"
 COLOURS = tuple(f"var(--c{number})" for number in range(8))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from rich.text import Text
 
 from velodrome.model.claim import Checked, Compared, Fact, Finding, Here, Judged, Judgement, Line
-from velodrome.model.metric import METRICS, unit_of
+from velodrome.model.condition import METRICS, unit_of
 from velodrome.model.quantity import MISSING, Unit, in_unit, number
 from velodrome.report import names, typeset
 from velodrome.report.typeset import visible

@@ -17,10 +17,10 @@ from rich.console import Console
 from rich.text import Text
 
 from velodrome.model import quantity
+from velodrome.model.condition import DIFF_METRICS
 from velodrome.model.difference import Change, Diff, Difference, Gate
-from velodrome.model.metric import DIFF_METRICS
 from velodrome.model.quantity import Unit
-from velodrome.report import junit, names, suspects
+from velodrome.report import diagnoses, junit, names
 from velodrome.report.json import written
 from velodrome.report.junit import Case, Outcome, Suite
 from velodrome.report.typeset import markdown_escaped, paragraph, plural, visible
@@ -208,7 +208,7 @@ def lines(diff: Diff, width: int) -> list[Text]:
     for note in diff.notes:
         found += paragraph(visible(note), width, 1, "dim")
     found += _set_aside(diff, width)
-    found += suspects.texts(diff.suspects, width)
+    found += diagnoses.texts(diff.suspects, width)
     for gate in diff.gates:
         style = {True: "", False: "bold red", None: "yellow"}[gate.held]
         found += paragraph(f"threshold {gate_sentence(gate)}", width, 1, style)
@@ -295,9 +295,9 @@ def markdown_text(diff: Diff) -> str:
         "",
     ]
     parts += [*(f"- {markdown_escaped(note)}" for note in diff.notes), "", "</details>"]
-    for suspect, also in suspects.grouped(diff.suspects):
+    for suspect, also in diagnoses.grouped(diff.suspects):
         command = f"`{visible(suspect.prove)}`"
-        parts += ["", f"{markdown_escaped(suspects.sentence(suspect, also))} {suspects.PROVES} {command}"]
+        parts += ["", f"{markdown_escaped(diagnoses.sentence(suspect, also))} {diagnoses.PROVES} {command}"]
     if diff.set_aside:
         items = [f"- {markdown_escaped(text)}" for text in diff.set_aside]
         parts += ["", "<details><summary>Set aside</summary>", "", *items, "", "</details>"]

@@ -20,13 +20,12 @@ from markupsafe import Markup
 from velodrome.model import quantity
 from velodrome.model.measurement import Failed, Measurement, Severity
 from velodrome.model.verdict import Answer, LatencyView, Standing, Verdict
-from velodrome.report import charts, claims, evidence, names, profiles, suspects, verdict_tables
+from velodrome.report import charts, claims, diagnoses, evidence, names, profiles, verdict_tables
 from velodrome.report.evidence import Styles, anchor, styles
 from velodrome.report.formats import Format
 from velodrome.report.json import save
 from velodrome.report.terminal import again
-from velodrome.report.text_plot import at, tail
-from velodrome.report.typeset import aligned_figures, estimate, plural, visible
+from velodrome.report.typeset import aligned_figures, at, estimate, plural, tail, visible
 
 Results = Sequence[Measurement | Failed]
 COST_HEADS = ("req/CPU-s", "CPU µs/req", "MB")
@@ -103,10 +102,10 @@ def render(
         "set_aside": [visible(sentence) for sentence in verdict.set_aside],
         "notes": [visible(note) for note in verdict.notes],
         "suspects": [
-            (suspects.sentence(suspected, also), visible(suspected.prove))
-            for suspected, also in suspects.grouped(verdict.suspects)
+            (diagnoses.sentence(suspected, also), visible(suspected.prove))
+            for suspected, also in diagnoses.grouped(verdict.suspects)
         ],
-        "proves": suspects.PROVES,
+        "proves": diagnoses.PROVES,
         "ranking": [_ranking(a, measured[a.question], style) for a in verdict.answers],
         "latency": [latency(a, style) for a in verdict.answers],
         "cost": [cost(a, style) for a in verdict.answers],

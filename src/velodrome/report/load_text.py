@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from velodrome.model import quantity
 from velodrome.report import typeset
-from velodrome.report.text_plot import Curve, plot
-from velodrome.report.typeset import columns
+from velodrome.report.typeset import Curve, columns, plot
 
 if TYPE_CHECKING:
     from velodrome.model.condition import Compared, Decided
@@ -117,13 +116,13 @@ def lines(document: Mapping[str, Any], width: int = 80) -> list[str]:
         found += _wrapped(document["limit"]["facts"], width)
     if document.get("suspects"):
         from velodrome.model.diagnosis import Suspected  # noqa: PLC0415 - a load without has no time for them
-        from velodrome.report import suspects  # noqa: PLC0415
+        from velodrome.report.diagnoses import suspect_lines  # noqa: PLC0415
 
         found += [
             "",
             *(
                 f" {line}"
-                for line in suspects.lines([Suspected(**suspect) for suspect in document["suspects"]])
+                for line in suspect_lines([Suspected(**suspect) for suspect in document["suspects"]])
             ),
         ]
     for flag in document.get("flags", ()):

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from velodrome.model import quantity
 from velodrome.model.verdict import Answer, Standing, Verdict
-from velodrome.report import claims, names, profiles, suspects, verdict_tables
+from velodrome.report import claims, diagnoses, names, profiles, verdict_tables
 from velodrome.report.formats import Format
 from velodrome.report.json import save
 from velodrome.report.terminal import again
@@ -42,9 +42,9 @@ def text(verdict: Verdict) -> str:
     parts += _profiles(verdict)
     if verdict.suspects:
         parts += ["", "## Suspects", ""]
-        for suspected, also in suspects.grouped(verdict.suspects):
+        for suspected, also in diagnoses.grouped(verdict.suspects):
             parts += [
-                f"{escaped(suspects.sentence(suspected, also))} {suspects.PROVES}",
+                f"{escaped(diagnoses.sentence(suspected, also))} {diagnoses.PROVES}",
                 "",
                 _code(visible(suspected.prove)),
                 "",

@@ -13,14 +13,14 @@ from typing import Self
 
 from markupsafe import Markup
 
-from velodrome.model import parts, quantity
 from velodrome.model import profile as samples
-from velodrome.model.profile import Stack
+from velodrome.model import quantity
+from velodrome.model.profile import PARTS, Stack, after_turn, function_of, part_of
 from velodrome.model.verdict import Answer, ProfileView, Verdict
 from velodrome.report import names
 from velodrome.report.typeset import visible
 
-HEADS = ("contestant", "idle", "in C", "CPU", "requests/s", "depth", "most", *(part for part in parts.PARTS))
+HEADS = ("contestant", "idle", "in C", "CPU", "requests/s", "depth", "most", *PARTS)
 MOST_PAIRS = 5
 """Differences shown of a question: each contestant beside that which idles most."""
 
@@ -49,7 +49,7 @@ class Section:
 
 def row(view: ProfileView, called: Mapping[str, str]) -> tuple[str, ...]:
     """Return a profile as texts under `HEADS`."""
-    shares = [view.by_part.get(part, 0.0) for part in parts.PARTS]
+    shares = [view.by_part.get(part, 0.0) for part in PARTS]
     return (
         visible(called.get(view.contestant, view.contestant)),
         _percent(view.idle_share),
@@ -168,7 +168,7 @@ LEAST = 1.0
 DEEPEST = 40
 LETTER = 6.1
 """Pixels a letter takes at this size."""
-COLOUR = {part: f"var(--c{number})" for part, number in zip(parts.PARTS, (0, 1, 2, 3, 4, 7, 6), strict=True)}
+COLOUR = {part: f"var(--c{number})" for part, number in zip(PARTS, (0, 1, 2, 3, 4, 7, 6), strict=True)}
 
 
 @dataclass
@@ -210,7 +210,7 @@ def stacks(text: str) -> dict[Stack, int]:
     trunk = _shared(whole)
     found: dict[Stack, int] = {}
     for frames, count in whole.items():
-        below = tuple(parts.after_turn(frames))
+        below = tuple(after_turn(frames))
         kept = below if len(below) < len(frames) else frames[trunk:]
         kept = kept or frames[-1:]
         found[kept] = found.get(kept, 0) + count
@@ -246,7 +246,7 @@ def tree(*profiles: Mapping[Stack, float]) -> Node:
             node.counts[place] += count
             for depth, frame in enumerate(stack, 1):
                 node = node.children.setdefault(frame, Node([0.0] * len(profiles)))
-                node.part = parts.part(stack[:depth])
+                node.part = part_of(stack[:depth])
                 node.counts[place] += count
     return root
 
@@ -300,7 +300,7 @@ def _lay(node: Node, x: float, depth: int, scale: float, boxes: list[Box]) -> No
 
 def _shape(box: Box, y: int, hint: str, painted: tuple[str, float]) -> Markup:
     room = int((box.width - 6) / LETTER)
-    text = box.name if len(box.name) <= room else parts.function_of(box.name)
+    text = box.name if len(box.name) <= room else function_of(box.name)
     text = text if len(text) <= room else f"{text[: room - 1]}…" if room > 3 else ""
     written = Markup('<text x="{:.1f}" y="{}">{}</text>').format(box.x + 3, y + 12, text) if text else ""
     rect = Markup(

@@ -30,8 +30,8 @@ from velodrome.model.search import (
     Sample,
     Scalability,
 )
-from velodrome.report import suspects
 from velodrome.report.charts import AtLoad, over_load
+from velodrome.report.diagnoses import suspect_lines
 from velodrome.report.typeset import plural, visible
 
 KEEPS_UP = "that the server keeps up with"
@@ -208,7 +208,7 @@ def lines(found: RateCapacity | Knee, title: str) -> list[str]:
         shown += ["", *(f" {line}" for line in beside)]
     if found.cold_start_s is not None:
         shown.append(f" {_cold_start(found.cold_start_s, found.cold_starts)}")
-    if suspected := suspects.lines(found.suspects):
+    if suspected := suspect_lines(found.suspects):
         shown += ["", *(f" {line}" for line in suspected)]
     if isinstance(found, RateCapacity):
         shown += [f" Not measured: {visible(text)}." for text in found.left_out]

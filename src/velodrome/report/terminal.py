@@ -35,7 +35,7 @@ from velodrome.model.quantity import Interval
 from velodrome.model.study import Question, Study
 from velodrome.model.trial import Trial
 from velodrome.model.verdict import Answer, Standing, Verdict
-from velodrome.report import claims, names, profiles, suspects, verdict_tables
+from velodrome.report import claims, diagnoses, names, profiles, verdict_tables
 from velodrome.report.typeset import aligned, estimate, paragraph, plural, visible
 
 SET_ASIDE_SHOWN = 6
@@ -91,7 +91,7 @@ def verdict_lines(verdict: Verdict, paths: Mapping[str, str], width: int) -> lis
     if verdict.set_aside:
         found += [Text(), *_set_aside(verdict, width)]
     if verdict.suspects:
-        found += [Text(), *suspects.texts(verdict.suspects, width)]
+        found += [Text(), *diagnoses.texts(verdict.suspects, width)]
     judged = [*claims.lines(verdict.claims, width), *claims.published_lines(verdict.tables, width)]
     found += [*([Text()] if judged else []), *judged, Text(), *_paths(verdict, paths)]
     return found

@@ -33,8 +33,9 @@ from velodrome.model.errors import (
 from velodrome.plan import surroundings
 from velodrome.plan.requests.lines import Header, with_headers
 from velodrome.run import account, third_party
-from velodrome.run.apps import commands, fingerprints, inspect
+from velodrome.run.apps import commands, inspect
 from velodrome.run.apps.revisions import Revision
+from velodrome.run.apps.serving import sealed
 from velodrome.run.environments import guest_tree
 from velodrome.run.environments.environment import overlay_for
 from velodrome.run.environments.interpreter import find_interpreter, path_with
@@ -109,7 +110,7 @@ def look(spec: AppSpec, revision: Revision | None = None) -> App:
         interface,
         python,
         where,
-        requests=tuple(fingerprints.sealed(request, names) for request in requests),
+        requests=tuple(sealed(request, names) for request in requests),
         variables=tuple(variables),
         third_parties=tuple(map(withheld_third, thirds)),
         source=spec.source or source,

@@ -34,7 +34,7 @@ from velodrome.run.apps import revisions
 from velodrome.run.apps.revisions import Revision
 from velodrome.run.environments import interpreter
 from velodrome.run.lab import Lab, OnHosts
-from velodrome.run.profiling.taking import take
+from velodrome.run.profiling import take
 from velodrome.run.racing import store
 from velodrome.run.racing.plan import RunPlan, seat
 from velodrome.run.racing.race import Elsewhere

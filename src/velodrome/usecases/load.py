@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from velodrome.model.diagnosis import Suspected
     from velodrome.run.clients.idle import Idle
     from velodrome.run.engine import LoadSpec
-    from velodrome.run.measuring.listeners import Serving
+    from velodrome.run.measuring.kernel import Serving
 
     Document = dict[str, Any]
     OnEvent = Callable[[Mapping[str, Any]], bool]
@@ -118,7 +118,7 @@ class _Watch:
         return self._on_event(event)
 
     def _look(self) -> None:
-        from velodrome.run.measuring.listeners import who_serves  # noqa: PLC0415 - see the module
+        from velodrome.run.measuring.kernel import who_serves  # noqa: PLC0415 - see the module
 
         self._looked = True
         self._serving = None if self._elsewhere else who_serves(self._url)

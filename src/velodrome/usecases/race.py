@@ -39,7 +39,7 @@ from velodrome.run.drivers import driver
 from velodrome.run.environments import guest_tree
 from velodrome.run.lab import Lab, OnHosts
 from velodrome.run.machine import known_noise
-from velodrome.run.profiling.taking import take
+from velodrome.run.profiling import take
 from velodrome.run.racing import race as racing
 from velodrome.run.racing import store
 from velodrome.run.racing.plan import RunPlan, seat

@@ -22,8 +22,7 @@ from typing import Protocol, Self
 
 from velodrome.guest import catalog
 from velodrome.guest.stack import Stack
-from velodrome.judge import deploying_app
-from velodrome.judge.deploying import circumstances, deploy, starts_something
+from velodrome.judge.deploying import circumstances, deploy, deploy_app, starts_something, variables_of
 from velodrome.judge.search.holding import (
     Demands,
     OneByOne,
@@ -425,7 +424,7 @@ class Benches:
         """Return what is pasted, for a port."""
         app, stack = self._template.app, self._lab.stacks[contestant.stack]
         assert app is not None, "what is pasted is of an app"
-        return deploying_app.deploy(app, contestant, stack, packages, port=port)
+        return deploy_app(app, contestant, stack, packages, port=port)
 
     def serve(self, session: Session) -> Generator[Result]:
         """Run a server session; nothing else may be up meanwhile."""
@@ -1038,7 +1037,7 @@ def judged(
         cwd=app.cwd if app else "",
         grid_trials=GRID_LOADS * tuned.candidates,
         seconds=replayed.progress.spent_s,
-        variables=deploying_app.variables_of(app) if app else (),
+        variables=variables_of(app) if app else (),
         stack=stack,
         knobs=stack.settings(best.candidate.contestant.knobs) if best and stack else {},
         measured=circumstances(proof, stack.server if stack else None) if proof else "",
@@ -1076,7 +1075,7 @@ def _checked(
 
 def _starts(contestant: Contestant, app: App, stack: Stack) -> bool:
     """Whether there are lines to paste that start something."""
-    return starts_something(deploying_app.deploy(app, contestant, stack, {}))
+    return starts_something(deploy_app(app, contestant, stack, {}))
 
 
 def of_one_start(reported: Interval, starts: int) -> Interval:
@@ -1122,7 +1121,7 @@ def _pasted(contestant: Contestant, proof: Measurement, app: App | None, stacks:
     if stack is None:
         return ""
     if app is not None:
-        text = deploying_app.deploy(app, contestant, stack, proof.packages)
+        text = deploy_app(app, contestant, stack, proof.packages)
     else:
         text = deploy(proof.command, contestant.stack)
     return text if starts_something(text) else ""

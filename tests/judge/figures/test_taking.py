@@ -4,12 +4,12 @@ from dataclasses import replace
 
 from tests.judge import made
 
+from velodrome.judge.claims import TAKING, Cell
 from velodrome.judge.field import runners
-from velodrome.judge.figures import TAKING, Cell
 from velodrome.judge.statistics import NOISE, Series
+from velodrome.model.condition import METRICS, unit_of
 from velodrome.model.load import Closed, Load, Open
 from velodrome.model.measurement import Latency
-from velodrome.model.metric import METRICS, unit_of
 from velodrome.model.quantity import Unit
 from velodrome.model.study import Question
 

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from tests.judge.search.servers import sojourns_mdc
 
-from velodrome.judge.search.edge import Edge
 from velodrome.judge.search.holding import Slope, slope
-from velodrome.judge.search.rate import Measuring, RateSearch, highest_rate
+from velodrome.judge.search.rate import Edge, Measuring, RateSearch, highest_rate
 from velodrome.model.quantity import Interval
 from velodrome.model.search import Ending, Probe, RateFound, Strain
 from velodrome.report import searches

@@ -6,8 +6,7 @@ import pytest
 from velodrome.judge.search import holding
 from velodrome.judge.search import holding as backlog
 from velodrome.judge.search.holding import Backlog, Demands, OneByOne, Tried
-from velodrome.model.condition import Figure, Figures, read
-from velodrome.model.metric import LoadMetric
+from velodrome.model.condition import Figure, Figures, LoadMetric, read
 
 
 def figures(**values: float | None) -> Figures:

@@ -7,9 +7,8 @@ import pytest
 from tests.judge import made, queued
 
 from velodrome.judge.search.latency import BOOTS, SHARES, in_turn, latency_at, seconds_at, shown_metric
-from velodrome.model.condition import read
+from velodrome.model.condition import load_metric, read
 from velodrome.model.measurement import FlagKind, Measurement, Purpose, Step
-from velodrome.model.metric import load_metric
 
 SERVICE_S = 0.005
 MD1 = ((0.46288, 20.0), (0.62953, 30.0), (0.77349, 50.0))

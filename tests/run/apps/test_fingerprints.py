@@ -10,7 +10,7 @@ import pytest
 from velodrome.model.app import Content, Request
 from velodrome.model.secrets import MARK
 from velodrome.run import cache
-from velodrome.run.apps import fingerprints
+from velodrome.run.apps.serving import FOLDER, of, sealed
 
 PAY = Request(
     "pay",
@@ -27,30 +27,30 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_is_stored_of_a_request_has_marks_and_a_fingerprint() -> None:
-    stored = fingerprints.sealed(PAY)
+    stored = sealed(PAY)
     assert stored.path == f"/pay?access_token={MARK}"
     assert stored.headers == (("Private-Token", MARK), ("Accept", "text/plain"))
     assert stored.body == Content(f'{{"password": "{MARK}", "amount": 5}}')
-    assert stored.fingerprint == fingerprints.of(PAY)
+    assert stored.fingerprint == of(PAY)
     plain = Request("cart", "/cart?id=7")
-    assert fingerprints.sealed(plain) == plain
+    assert sealed(plain) == plain
 
 
 def test_the_key_is_its_users_alone_and_of_another_key_all_is_another(tmp_path: Path) -> None:
-    first = fingerprints.of(PAY)
-    (key,) = (tmp_path / fingerprints.FOLDER).iterdir()
+    first = of(PAY)
+    (key,) = (tmp_path / FOLDER).iterdir()
     assert stat.S_IMODE(key.stat().st_mode) == 0o600
-    assert fingerprints.of(PAY) == first
+    assert of(PAY) == first
     key.write_bytes(b"torn")
-    other = fingerprints.of(PAY)
+    other = of(PAY)
     assert not set(first.split(":")) & set(other.split(":"))
-    assert len(list((tmp_path / fingerprints.FOLDER).iterdir())) == 1
+    assert len(list((tmp_path / FOLDER).iterdir())) == 1
 
 
 def test_two_that_begin_at_once_have_one_key(tmp_path: Path) -> None:
     program = (
-        "from velodrome.run.apps import fingerprints; from velodrome.model.app import Request; "
-        "print(fingerprints.of(Request('a')))"
+        "from velodrome.run.apps import serving; from velodrome.model.app import Request; "
+        "print(serving.of(Request('a')))"
     )
     both = [
         subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) for _ in range(4)

@@ -5,10 +5,10 @@ import subprocess
 from pathlib import Path
 
 from velodrome.guest import catalog
-from velodrome.judge.deploying_app import deploy
+from velodrome.judge.deploying import deploy_app
 from velodrome.model.app import App, ThirdParty
 from velodrome.model.trial import Contestant
-from velodrome.run.apps.pasted import as_it_stands, script, unlike
+from velodrome.run.apps.serving import as_it_stands, script, unlike
 from velodrome.run.environments.environment import Environment
 from velodrome.run.servers import Serving, environment_of
 
@@ -79,7 +79,7 @@ def test_it_sees_the_app_s_variables_and_its_own_python_and_nothing_of_ours(tmp_
     raced = Serving(
         stack, app.recipe, environment.python, tmp_path / "guest", 18_000, cwd=app.cwd, variables=given
     )
-    lines = deploy(app, Contestant(stack.name), stack, environment.packages, port=18_000)
+    lines = deploy_app(app, Contestant(stack.name), stack, environment.packages, port=18_000)
     serving = as_it_stands(raced, app, lines, environment)
     assert "127.0.0.1:18000" in serving.shell
     assert serving.cwd == str(tmp_path)

@@ -23,7 +23,7 @@ from velodrome.model.errors import (
 from velodrome.run import link
 from velodrome.run.drivers.driver import LoadEvent
 from velodrome.run.drivers.foreign import Finished, spawn
-from velodrome.run.measuring import usage
+from velodrome.run.measuring.sampler import clock_s
 
 SH = "/bin/sh"
 
@@ -94,7 +94,7 @@ def test_its_start_and_end_are_the_measured_span_and_its_clock_can_be_read_at_bo
 
     def watch(event: LoadEvent) -> bool:
         pids.extend([event.facts["pid"]] if event.kind == "started" else [])
-        seen.append((event.kind, usage.clock_s(pids[0])))
+        seen.append((event.kind, clock_s(pids[0])))
         return True
 
     run = spawn((sys.executable, "-c", "sum(range(4_000_000))"), span_s=10, on_event=watch)

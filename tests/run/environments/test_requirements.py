@@ -2,7 +2,7 @@
 
 import pytest
 
-from velodrome.run.environments.lock import with_versions
+from velodrome.run.environments.environment import with_versions
 
 
 @pytest.mark.parametrize(

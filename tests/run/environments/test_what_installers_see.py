@@ -21,9 +21,9 @@ from velodrome.guest.stack import Process, Stack
 from velodrome.model.app import App
 from velodrome.model.errors import EnvironmentFailedError
 from velodrome.run import cache
-from velodrome.run.environments import installing, lock
+from velodrome.run.environments import installing
 from velodrome.run.environments import installing as record
-from velodrome.run.environments.environment import for_client, overlay_for
+from velodrome.run.environments.environment import FOLDER, for_client, hashes, overlay_for
 from velodrome.run.environments.installing import LIMIT, installer_environment, run_uv
 from velodrome.run.environments.interpreter import find_interpreter
 
@@ -163,7 +163,7 @@ def test_what_no_shipped_lock_has_a_hash_of_is_recorded_and_said(
 
 def test_a_file_of_a_locked_version_that_is_another_is_refused(index: Path, app: App) -> None:
     (pin,) = [line for line in catalog.stack("waitress").requires if line.startswith("waitress==")]
-    assert lock.hashes()["waitress", pin.partition("==")[2]]
+    assert hashes()["waitress", pin.partition("==")[2]]
     packages.wheel(index, "waitress", pin.partition("==")[2], {"waitress/__init__.py": "forged = True\n"})
     for stack in (needing(pin), needing(pin, "pedal==1.0")):  # also beside what has no hash
         with pytest.raises(EnvironmentFailedError) as caught:
@@ -172,8 +172,8 @@ def test_a_file_of_a_locked_version_that_is_another_is_refused(index: Path, app:
 
 
 def test_all_that_locks_cover_is_installed_with_hashes() -> None:
-    every = lock.hashes()
-    for path in lock.FOLDER.glob("*.txt"):
+    every = hashes()
+    for path in FOLDER.glob("*.txt"):
         assert path.read_text().count("--hash=") <= sum(map(len, every.values()))
     assert all(one.startswith("sha256:") for found in every.values() for one in found)
     assert ("waitress", "3.0.2") in every

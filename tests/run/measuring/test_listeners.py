@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from velodrome.run.measuring import listeners
+from velodrome.run.measuring.kernel import connections, foreign
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux", reason="sockets of other processes are read from /proc"
@@ -31,17 +31,17 @@ def shared_port() -> socket.socket:
 def test_a_second_server_that_bound_the_port_in_silence_is_found() -> None:
     with shared_port() as server:
         port = server.getsockname()[1]
-        assert listeners.foreign(port, [os.getpid()]) == ()
+        assert foreign(port, [os.getpid()]) == ()
         with subprocess.Popen(
             [sys.executable, "-c", STRANGER, str(port)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
         ) as stranger:
             assert stranger.stdout is not None
             assert stranger.stdout.readline() == b"listening\n"
-            (found,) = listeners.foreign(port, [os.getpid()])
+            (found,) = foreign(port, [os.getpid()])
             assert found.pid == stranger.pid
             assert found.address == "127.0.0.1"
             assert found.name.startswith("python")
-            assert listeners.foreign(port, [os.getpid(), stranger.pid]) == ()
+            assert foreign(port, [os.getpid(), stranger.pid]) == ()
             stranger.communicate()
 
 
@@ -49,7 +49,7 @@ def test_connections_are_counted_by_who_accepted_them() -> None:
     with shared_port() as server:
         clients = [socket.create_connection(server.getsockname()) for _ in range(3)]
         accepted = [server.accept()[0] for _ in range(2)]  # the third still waits and is nobody's
-        assert listeners.connections(server.getsockname()[1], [os.getpid()]) == {os.getpid(): 2}
+        assert connections(server.getsockname()[1], [os.getpid()]) == {os.getpid(): 2}
         for sock in clients + accepted:
             sock.close()
 
@@ -58,4 +58,4 @@ def test_a_process_that_is_gone_holds_nothing() -> None:
     with shared_port() as server:
         gone = subprocess.Popen([sys.executable, "-c", ""])
         gone.wait()
-        assert listeners.connections(server.getsockname()[1], [gone.pid]) == {gone.pid: 0}
+        assert connections(server.getsockname()[1], [gone.pid]) == {gone.pid: 0}

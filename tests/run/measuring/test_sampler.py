@@ -12,10 +12,8 @@ import pytest
 from velodrome.model.measurement import CpuLosses
 from velodrome.run.drivers.driver import LoadEvent
 from velodrome.run.measuring import sampler as sampled
-from velodrome.run.measuring import usage
 from velodrome.run.measuring.kernel import Counters, CpuTimes
-from velodrome.run.measuring.sampler import Moment, Sampler, host_over
-from velodrome.run.measuring.usage import ProcessUse, TreeUse
+from velodrome.run.measuring.sampler import LINUX, Moment, ProcessUse, Sampler, TreeUse, host_over
 
 Start = Callable[[str], subprocess.Popen[str]]
 
@@ -96,7 +94,7 @@ sys.stdin.readline()
             time.sleep(0.01)
         sampler.on(now("span_ended"))
     result = sampler.result(0.1)
-    if usage.LINUX:
+    if LINUX:
         assert result.server.workers[0].connections == 3
         assert result.queue.limit is not None
         assert result.foreign == ()
@@ -186,7 +184,7 @@ def test_the_load_generator_is_no_other_load(start: Start) -> None:
             assert begin is not None
             assert end is not None
             results.append(sum(end.companions_cpu_s.values()) - sum(begin.companions_cpu_s.values()))
-    if usage.LINUX:
+    if LINUX:
         assert results[0] == 0
         assert results[1] >= 0.29
 

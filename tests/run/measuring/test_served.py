@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from velodrome.run.measuring.listeners import who_serves
+from velodrome.run.measuring.kernel import who_serves
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux", reason="threads of other processes are read from /proc"

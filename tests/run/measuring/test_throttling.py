@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from velodrome.run.measuring.throttling import Throttling
+from velodrome.run.measuring.kernel import Throttling
 
 pytestmark = pytest.mark.unit
 

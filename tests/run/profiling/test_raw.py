@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from velodrome.model.profile import OPAQUE, WAITS
-from velodrome.run.profiling import stacks
+from velodrome.run.profiling import shortened, stacks_of
 
 LIB = "/root/.pyenv/versions/3.11.7/lib/python3.11"
 SITE = f"{LIB}/site-packages"
@@ -26,12 +26,12 @@ LINES = {
 
 
 def line_of(file: str, line: int) -> str:
-    return LINES.get((stacks.shortened(file), line), "")
+    return LINES.get((shortened(file), line), "")
 
 
 def read(*frames: str, waits: bool = False) -> tuple[str, ...]:
     text = ";".join(['process 7:"python -m server"', "thread (7)", *frames]) + " 3\n"
-    ((stack, count),) = stacks.stacks_of(text, line_of, waits, ticks=10).items()
+    ((stack, count),) = stacks_of(text, line_of, waits, ticks=10).items()
     assert count == 3
     return stack
 
@@ -71,27 +71,27 @@ def test_a_woven_handler_waits_where_its_recipe_does(waits: bool) -> None:
 
 def test_the_innermost_process_counts_and_a_command_may_hold_anything() -> None:
     text = 'process 1:"gunicorn";process 2:"python -c "import x; x.y()"";run (a.py:1) 4\n'
-    assert stacks.stacks_of(text, line_of, False, 10) == {("process 2", "run (a.py)"): 4}
+    assert stacks_of(text, line_of, False, 10) == {("process 2", "run (a.py)"): 4}
 
 
 def test_a_thread_that_never_works_is_left_out_where_others_do() -> None:
     select = f"select ({LIB}/selectors.py:468)"
     text = f'process 1:"a";thread (1);{select} 10\nprocess 2:"b";thread (2);work (b.py:1) 4\n'
     text += f'process 2:"b";thread (2);{select} 6\n'
-    assert {stack[0] for stack in stacks.stacks_of(text, line_of, False, 10)} == {"process 2"}
+    assert {stack[0] for stack in stacks_of(text, line_of, False, 10)} == {"process 2"}
     alone = f'process 1:"a";thread (1);{select} 10\n'
-    assert sum(stacks.stacks_of(alone, line_of, False, 10).values()) == 10
+    assert sum(stacks_of(alone, line_of, False, 10).values()) == 10
 
 
 def test_a_line_py_spy_would_not_write_is_refused() -> None:
     for text in ("hello", 'process 1:"a";no frame 3', "run (a.py:1) 3"):
         with pytest.raises(ValueError, match="of the profile"):
-            stacks.stacks_of(text, line_of, False, 10)
+            stacks_of(text, line_of, False, 10)
 
 
 @given(some.text())
 def test_no_text_does_harm(text: str) -> None:
     try:
-        stacks.stacks_of(text, line_of, False, 10)
+        stacks_of(text, line_of, False, 10)
     except ValueError:
         return

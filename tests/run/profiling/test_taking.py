@@ -23,11 +23,11 @@ from velodrome.model.errors import ProfilerError
 from velodrome.model.load import Closed, Limits, Load, Open
 from velodrome.model.measurement import LoadFacts
 from velodrome.model.trial import Contestant, Trial
+from velodrome.run import profiling
 from velodrome.run.drivers.driver import LoadEvent, OnEvent, Target
 from velodrome.run.environments import guest_tree
 from velodrome.run.lab import Lab
-from velodrome.run.profiling import taking
-from velodrome.run.profiling.taking import take
+from velodrome.run.profiling import take
 
 LOAD = Load(Open(100, connections=10), duration_s=2)
 
@@ -108,13 +108,13 @@ def test_a_profiler_that_may_not_or_cannot_read_the_server_says_why(
     spy: Callable[[str], str], script: str, reason: str
 ) -> None:
     with pytest.raises(ProfilerError, match=reason):
-        taking.record(1, 1, path=spy(script))
+        profiling.record(1, 1, path=spy(script))
 
 
 def test_a_profiler_that_hangs_is_killed(spy: Callable[[str], str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(taking, "SLACK_S", 0.3)
+    monkeypatch.setattr(profiling, "SLACK_S", 0.3)
     with pytest.raises(ProfilerError, match="still running"):
-        taking.record(1, 0, path=spy("exec sleep 1000"))
+        profiling.record(1, 0, path=spy("exec sleep 1000"))
 
 
 class Interrupted(PlainDriver):
@@ -144,7 +144,7 @@ def test_a_load_that_is_interrupted_ends_the_profiler_too(
     lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spy: Callable[[str], str]
 ) -> None:
     path = spy("while :; do sleep 0.1; done")
-    monkeypatch.setattr(taking, "find_profiler", lambda: path)
+    monkeypatch.setattr(profiling, "find_profiler", lambda: path)
     began = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         take(trial(), replace(lab, driver=lambda name, placed, seed: Interrupted()), tmp_path)
@@ -157,6 +157,6 @@ def test_stacks_that_cannot_be_read_are_reported(
     lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spy: Callable[[str], str]
 ) -> None:
     path = spy("echo no stacks > stacks.raw")
-    monkeypatch.setattr(taking, "find_profiler", lambda: path)
+    monkeypatch.setattr(profiling, "find_profiler", lambda: path)
     told = take(trial(load=replace(LOAD, pace=Closed(1))), lab, tmp_path).failed
     assert "wrote cannot be read: line 1 of the profile is 'no stacks'" in told

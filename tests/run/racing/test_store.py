@@ -25,7 +25,7 @@ from velodrome.model.measurement import Failed, FailureKind
 from velodrome.model.results import Header
 from velodrome.model.study import Question
 from velodrome.run import cache
-from velodrome.run.apps import fingerprints
+from velodrome.run.apps import serving
 from velodrome.run.racing import store
 from velodrome.run.racing.store import Store
 
@@ -55,7 +55,7 @@ def test_how_a_run_was_begun_is_read_without_its_results(tmp_path: Path) -> None
 
 def sealed(token: str) -> Header:
     """Return how a run is begun that asks with a token."""
-    asked = fingerprints.sealed(Request("pay", f"/pay?access_token={token}"))
+    asked = serving.sealed(Request("pay", f"/pay?access_token={token}"))
     app = App("shop:app", "wsgi", "/python", "/shop", requests=(asked,))
     question = Question("shop", app.recipe, (made.CLOSED,), app=app)
     return replace(made.header(), study=replace(made.header().study, questions=(question,)))

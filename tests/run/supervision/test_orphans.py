@@ -9,13 +9,13 @@ import psutil
 import pytest
 from tests.run.supervision.ends import eventually, gone
 
-from velodrome.run.supervision import orphans, scratch
+from velodrome.run.supervision import scratch
 from velodrome.run.supervision.warden import started
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux", reason="elsewhere nobody may read the marks of processes"
 )
-MARK = f"{orphans.MARK}_OF_TEST_{os.getpid()}"
+MARK = f"{scratch.MARK}_OF_TEST_{os.getpid()}"
 """Where marks stand here: any velodrome that starts meanwhile ends what carries one under the real name."""
 DEAD = 4194399
 """Above the largest process number of Linux."""
@@ -32,7 +32,7 @@ time.sleep(600)
 
 @pytest.fixture(autouse=True)
 def marks_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(orphans, "_ENTRY", f"{MARK}=".encode())
+    monkeypatch.setattr(scratch, "_ENTRY", f"{MARK}=".encode())
 
 
 def carrier(mark: str) -> subprocess.Popen[str]:
@@ -52,7 +52,7 @@ def ends(mark: str) -> bool:
         assert eventually(lambda: len(psutil.Process(process.pid).children(recursive=True)) == 2)
         below = psutil.Process(process.pid).children(recursive=True)
         try:
-            orphans.sweep()
+            scratch.end_orphans()
             ended = process.poll() is not None or not started(process.pid)
             if ended:
                 assert eventually(lambda: gone(below))
@@ -75,7 +75,7 @@ def test_a_number_that_was_given_to_another_process_is_no_living_velodrome(tmp_p
 
 
 def test_what_a_living_velodrome_or_a_living_warden_cares_for_is_left_alone(tmp_path: Path) -> None:
-    assert not ends(orphans.mark(f"{tmp_path}/lock"))
+    assert not ends(scratch.mark(f"{tmp_path}/lock"))
     # Its velodrome is dead, and a warden of it is at work still.
     assert not ends(f"00:{DEAD}:77:{scratch.home().lock}")
 
@@ -88,8 +88,8 @@ def test_a_mark_that_tells_no_owner_condemns_nobody(mark: str) -> None:
 
 
 def test_neither_we_nor_who_started_us_are_orphans(tmp_path: Path) -> None:
-    own = f"orphans._ENTRY = b'{MARK}='"
-    code = f"from velodrome.run.supervision import orphans; {own}; orphans.sweep(); print('alive')"
+    own = f"scratch._ENTRY = b'{MARK}='"
+    code = f"from velodrome.run.supervision import scratch; {own}; scratch.end_orphans(); print('alive')"
     mark = f"00:{DEAD}:77:{tmp_path}/lock"
     ran = subprocess.run(
         ["/bin/sh", "-c", f'"{sys.executable}" -c "{code}"; echo too'],

@@ -16,7 +16,7 @@ from tests.run.supervision.ends import eventually, gone
 
 from velodrome.model.errors import StartRefusedError
 from velodrome.run.supervision import warden
-from velodrome.run.supervision.orphans import MARK
+from velodrome.run.supervision.scratch import MARK
 from velodrome.run.supervision.ward import WARDEN, Exit, Group, Order, Ward
 
 PYTHON = os.path.realpath(sys.executable)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from velodrome.model.load import Open, Schedule, Step
 from velodrome.model.measurement import Flag, FlagKind, Latency, LoadSecond, QueueFacts, Severity
-from velodrome.run.validity.consistency import relative_change
+from velodrome.run.validity.server import relative_change
 
 Flags = Callable[..., dict[FlagKind, Flag]]
 FLAT = Latency(10.0, 10.0, 10.0, 10.0, 10.0, 10.0, 10.0, 10.0)

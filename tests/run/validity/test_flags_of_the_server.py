@@ -5,7 +5,7 @@ import pytest
 
 from velodrome.model.load import Closed
 from velodrome.model.measurement import Flag, FlagKind, QueueFacts, ServerFacts, Severity, WorkerUse
-from velodrome.run.measuring.listeners import Listener
+from velodrome.run.measuring.kernel import Listener
 from velodrome.run.measuring.sampler import Rest
 
 Flags = Callable[..., dict[FlagKind, Flag]]

@@ -20,6 +20,7 @@ from velodrome.model.condition import (
     Condition,
     Every,
     Figures,
+    LoadMetric,
     Relation,
     Some,
     because,
@@ -27,7 +28,6 @@ from velodrome.model.condition import (
     decide,
 )
 from velodrome.model.measurement import OUTCOMES, Flag, FlagKind, Measurement, Severity
-from velodrome.model.metric import LoadMetric
 from velodrome.model.quantity import Unit
 from velodrome.model.search import Bottom, Bound, Probe, Strain
 

@@ -11,9 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from velodrome.judge.histograms import decode, merge
 from velodrome.judge.load_figures import requests_needed
 from velodrome.judge.search.holding import of_the_lab, of_the_moment
-from velodrome.model.condition import Condition, comparisons
+from velodrome.model.condition import Condition, LoadMetric, comparisons, load_metric
 from velodrome.model.measurement import Failed, Measurement
-from velodrome.model.metric import LoadMetric, load_metric
 from velodrome.model.results import Result
 from velodrome.model.search import LoadLatency
 

@@ -16,8 +16,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from velodrome.judge.search.edge import likely_to_hold
-from velodrome.judge.search.rate import FORECAST_SPREAD, FORECAST_WRONG, WIDTHS
+from velodrome.judge.search.rate import FORECAST_SPREAD, FORECAST_WRONG, WIDTHS, likely_to_hold
 from velodrome.judge.statistics import of_logs, student_t
 from velodrome.model.quantity import Interval
 from velodrome.model.tuning import Observation
@@ -51,7 +50,7 @@ class Known(Protocol):
 # The highest rate that holds.
 #
 # Of each start there is a likelihood of its own threshold, from rates that held and broke (a logistic curve with
-# lapses, `search.edge.likely_to_hold`). The thresholds of starts lie around the middle as a normal distribution, in
+# lapses, `search.rate.likely_to_hold`). The thresholds of starts lie around the middle as a normal distribution, in
 # logarithms; its width is one of `BETWEEN`, all equally likely beforehand (a hierarchical model on a grid; A. Gelman
 # and others, «Bayesian Data Analysis», chapter 5).
 

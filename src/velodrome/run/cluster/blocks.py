@@ -39,7 +39,8 @@ from velodrome.model.errors import UsageError, VelodromeError
 from velodrome.model.results import adapter
 from velodrome.model.trial import Session, Trial
 from velodrome.run.account import account_for, acting_as
-from velodrome.run.apps import fingerprints, inspect
+from velodrome.run.apps import inspect
+from velodrome.run.apps.serving import sealed
 from velodrome.run.cluster import sending
 from velodrome.run.cluster.apart import Around, Conducted, Way, third_elsewhere
 from velodrome.run.cluster.holding import Started
@@ -49,7 +50,7 @@ from velodrome.run.environments.interpreter import find_interpreter
 from velodrome.run.experiments.running import run_experiment
 from velodrome.run.lab import Apart, Lab
 from velodrome.run.machine import facts
-from velodrome.run.profiling.taking import take
+from velodrome.run.profiling import take
 from velodrome.run.racing.opening import held, prepared, proven
 from velodrome.run.racing.plan import plan_of
 from velodrome.run.racing.race import Errand, Scheduler, serving
@@ -92,8 +93,8 @@ class Needs:
     @property
     def secret(self) -> bool:
         """Whether it may hold any."""
-        sealed = any(one.fingerprint for app in self.apps for one in app.requests)
-        return bool(self.variables or self.databases or self.third_parties or self.files or sealed)
+        withheld = any(request.fingerprint for app in self.apps for request in app.requests)
+        return bool(self.variables or self.databases or self.third_parties or self.files or withheld)
 
 
 def print_of(path: str) -> str:
@@ -363,8 +364,8 @@ class HostRace:
         app, full = trial.app, self._needs.requests
         if app is None or len(full) != len(app.requests) or not any(one.fingerprint for one in app.requests):
             return trial
-        sealed = tuple(fingerprints.sealed(one, self._names) for one in full)
-        return replace(trial, app=replace(app, requests=sealed))
+        requests = tuple(sealed(request, self._names) for request in full)
+        return replace(trial, app=replace(app, requests=requests))
 
     def _sent(self, app: App) -> App:
         """Return an app as it lies here, if its folder was sent."""

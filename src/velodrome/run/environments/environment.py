@@ -18,32 +18,158 @@ with theirs; where there is none, it cannot be had beside the app, and velodrome
 ready-made unless building is allowed, and held to the hashes of the locks that ship, where these have that version.
 """
 
+import functools
 import hashlib
 import json
 import platform
 import re
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from velodrome.guest import catalog, plugins
+from velodrome.guest import catalog, client, plugins
 from velodrome.guest.client import Client
 from velodrome.guest.recipe import Recipe
 from velodrome.guest.stack import Stack, before
 from velodrome.model.app import App
 from velodrome.model.errors import CalibrationError, EnvironmentFailedError, NoHomeError, UvMissingError
 from velodrome.run import cache
-from velodrome.run.environments import guest_tree, installing, lock
-from velodrome.run.environments.installing import FORBIDDEN, SOURCES, Site, kept, tell, unsolvable
+from velodrome.run.environments import guest_tree, installing
+from velodrome.run.environments.installing import FORBIDDEN, SOURCES, Site, kept, run_uv, tell, unsolvable
 from velodrome.run.environments.interpreter import Interpreter, Theirs, find_interpreter, find_uv, theirs
-from velodrome.run.environments.lock import name_of, unpinned, with_versions
 from velodrome.run.machine import facts
 from velodrome.run.supervision import python
+
+_NAME = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)\s*(\[[^\]]*\])?[^;]*(;.*)?")
+
+
+def with_versions(requires: Sequence[str], packages: Mapping[str, str]) -> tuple[str, ...]:
+    """Return requirements in which each of `packages` has that version; a package they do not name is added.
+
+    Names are compared as installers do: without regard to case, and with `-`, `_` and `.` alike (PEP 503).
+    """
+    left = {_normal(name): (name, version) for name, version in packages.items()}
+    found = []
+    for line in requires:
+        match = _NAME.fullmatch(line)
+        named = left.pop(_normal(match[1]), None) if match else None
+        if match is None or named is None:
+            found.append(line)
+            continue
+        marker = f" {match[3]}" if match[3] else ""
+        found.append(f"{match[1]}{match[2] or ''}=={named[1]}{marker}")
+    found += [f"{name}=={version}" for name, version in left.values()]
+    return tuple(sorted(found))
+
+
+def _normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def name_of(line: str) -> str:
+    """Return the normalized name of the package that a requirement is about; empty for what is none."""
+    match = _NAME.fullmatch(line)
+    return _normal(match[1]) if match else ""
+
+
+def unpinned(line: str) -> str:
+    """Return a requirement for any version, its extras and markers kept."""
+    match = _NAME.fullmatch(line)
+    if match is None:
+        return line
+    return f"{match[1]}{match[2] or ''}{' ' + match[3] if match[3] else ''}"
+
+
+FOLDER = Path(__file__).parent / "locks"
+OLDEST = (3, 11)
+"""The oldest Python the locks are resolved for; that of velodrome itself."""
+_PINNED = re.compile(r"([a-z0-9][a-z0-9-]*)==([^ ;\\]+)")
+_HASH = re.compile(r"\s+--hash=(sha256:[0-9a-f]{64})")
+
+
+def path_of(requires: tuple[str, ...]) -> Path:
+    """Return where the lock of a set of requirements is, whether it is there or not."""
+    names = "+".join(re.split(r"[^A-Za-z0-9_.-]", line, maxsplit=1)[0].lower() for line in requires)
+    digest = hashlib.sha256("\n".join(requires).encode()).hexdigest()[:8]
+    return FOLDER / f"{names[:80]}-{digest}.txt"
+
+
+def covering(requires: tuple[str, ...], python: tuple[int, int]) -> Path | None:
+    """Return the lock for a set of requirements on a Python, or None: it has to be resolved anew."""
+    path = path_of(requires)
+    return path if requires and python >= OLDEST and path.is_file() else None
+
+
+@functools.cache
+def hashes() -> Mapping[tuple[str, str], tuple[str, ...]]:
+    """Return the hashes of all files of every package and version that any lock which ships names."""
+    found: dict[tuple[str, str], dict[str, None]] = {}
+    for path in FOLDER.glob("*.txt"):
+        package = ("", "")
+        for line in path.read_text().splitlines():
+            if match := _PINNED.match(line):
+                package = (match[1], match[2])
+            elif match := _HASH.match(line):
+                found.setdefault(package, {})[match[1]] = None
+    return {package: tuple(every) for package, every in found.items()}
+
+
+def wanted(raced: Iterable[tuple[Stack, Recipe]] = ()) -> list[tuple[str, ...]]:
+    """Return the distinct sets of requirements of what ships, sorted.
+
+    That is the stacks, the clients that make databases ready, and the stacks that are `raced` on recipes.
+    """
+    shipped = [entry.thing for entry in plugins.shipped(catalog.STACK) if not entry.error]
+    preparers = [tuple(sorted(entry.requires)) for entry in client.clients().values() if entry.prepare]
+    stacks = [catalog.requires(stack) for stack in shipped]
+    return sorted({*stacks, *preparers, *(catalog.requires(*pair) for pair in raced)} - {()})
+
+
+def renew(sets: Iterable[tuple[str, ...]], folder: Path = FOLDER) -> list[str]:
+    """Write the lock of each set, remove those nobody wants, and return uv's message where it failed."""
+    every = list(sets)
+    problems = write(every, folder)
+    for old in set(folder.glob("*.txt")) - {folder / path_of(requires).name for requires in every}:
+        old.unlink()
+    return problems
+
+
+def write(sets: Iterable[tuple[str, ...]], folder: Path = FOLDER) -> list[str]:
+    """Write the lock of each set, and return uv's message where it failed."""
+    folder.mkdir(exist_ok=True)
+    problems = [_compile(requires, folder / path_of(requires).name) for requires in sets]
+    return [problem for problem in problems if problem]
+
+
+def _compile(requires: tuple[str, ...], target: Path) -> str:
+    source = target.with_suffix(".in")
+    source.write_text("".join(f"{line}\n" for line in requires))
+    try:
+        ended = run_uv(
+            (
+                "pip",
+                "compile",
+                "--quiet",
+                "--universal",
+                f"--python-version={OLDEST[0]}.{OLDEST[1]}",
+                "--generate-hashes",
+                "--no-header",
+                "--no-annotate",
+                "--upgrade",
+                f"--output-file={target}",
+                str(source),
+            ),
+            target.parent,
+        )
+    finally:
+        source.unlink()
+    return f"{' '.join(requires)}: {' '.join(ended.last_lines)}" if ended.returncode else ""
+
 
 AS_PINNED: Mapping[str, str] = MappingProxyType({})
 GUEST_PYTHON = (3, 7)
@@ -95,7 +221,7 @@ def for_client(client: Client) -> Environment:
 
 
 def _of(whose: str, requires: tuple[str, ...], interpreter: Interpreter) -> Environment:
-    locked = lock.covering(requires, interpreter.minor)
+    locked = covering(requires, interpreter.minor)
     home = cache.folder("envs") / _key(requires, locked, interpreter)
     return kept(
         home,
@@ -156,7 +282,7 @@ def _cannot(
 def _failed_before(stack: Stack, wanted_python: str | None) -> tuple[str, str] | None:
     interpreter = find_interpreter(wanted_python)
     requires = catalog.requires(stack)
-    key = _key(requires, lock.covering(requires, interpreter.minor), interpreter)
+    key = _key(requires, covering(requires, interpreter.minor), interpreter)
     try:
         reason, cure = json.loads((cache.root() / "envs" / f"{key}.failed").read_text())
     except (NoHomeError, OSError, ValueError):
@@ -323,7 +449,7 @@ def _make_overlay(stack: Stack, site: Site, missing: Sequence[str], has: Theirs)
     site.venv(has.interpreter)
     installed = _install_overlay(stack, site, missing, has) if missing else {}
     _lay_over(site.folder, has)
-    known = lock.hashes()
+    known = hashes()
     unhashed = [f"{name}=={version}" for name, version in installed.items() if (name, version) not in known]
     if unhashed:
         tell(f"{stack.name}: installed without a hash to compare with: {', '.join(unhashed)}")
@@ -335,7 +461,7 @@ def _install_overlay(stack: Stack, site: Site, missing: Sequence[str], has: Thei
     resolved = _resolved(stack, site, missing, has)
     lines = [line for line in resolved.splitlines() if name_of(line) and name_of(line) not in has.packages]
     chosen = {name_of(line): line.partition("==")[2].partition(";")[0].strip() for line in lines}
-    known = lock.hashes()
+    known = hashes()
     file = site.folder / "chosen.txt"
     file.write_text(
         "".join(

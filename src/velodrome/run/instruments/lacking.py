@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from velodrome.run.machine import kcmp
-from velodrome.run.measuring.throttling import Throttling
+from velodrome.run.measuring.kernel import Throttling
 
 
 def lacking(proc: Path = Path("/proc"), platform: str = sys.platform) -> Iterator[str]:

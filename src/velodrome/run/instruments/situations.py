@@ -37,7 +37,7 @@ from velodrome.run.link import entered
 from velodrome.run.machine import kcmp, netlink
 from velodrome.run.machine.facts import quota_cpus
 from velodrome.run.measuring import kernel
-from velodrome.run.measuring.throttling import Throttling
+from velodrome.run.measuring.kernel import Throttling
 from velodrome.run.racing.opening import host_beside
 from velodrome.run.supervision import own_process
 

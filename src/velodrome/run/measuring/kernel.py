@@ -5,14 +5,92 @@ None on macOS, which has none of them.
 """
 
 import os
+import socket
 import sys
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TypeVar
+from urllib.parse import urlsplit
 
+from velodrome.model.bottleneck import ServerUse
 from velodrome.model.measurement import CpuLosses, HostFacts, QueueFacts
 from velodrome.run.machine import netlink
+from velodrome.run.machine.limits import below
+
+UNITS_S = {"throttled_usec": 1e-6, "throttled_time": 1e-9}
+"""Of version 2 and of version 1."""
+
+
+class Throttling:
+    """The groups that a process is in when this is made, and all above them."""
+
+    def __init__(self, pid: int, proc: Path = Path("/proc")) -> None:
+        self._files: tuple[Path, ...] = ()
+        with suppress(OSError, ValueError):
+            mounts = (proc / "self" / "mountinfo").read_text()
+            groups = (proc / str(pid) / "cgroup").read_text()
+            self._files = tuple(_files(mounts, groups))
+
+    def seconds(self) -> float | None:
+        """Return the sum over these groups; None where none of them tells."""
+        known = [found for file in self._files if (found := _throttled_s(file)) is not None]
+        return sum(known) if known else None
+
+    def periods(self) -> tuple[int, int] | None:
+        """Return periods in which a quota was in force, and those in which it was spent, of all these groups.
+
+        None where none of them tells.
+        """
+        counted = [found for file in self._files if (found := _periods(file)) is not None]
+        return (sum(count for count, _ in counted), sum(count for _, count in counted)) if counted else None
+
+
+def _files(mounts: str, groups: str) -> Iterator[Path]:
+    """Yield `cpu.stat` of each group, the innermost first."""
+    own = {names: path for _, names, path in (line.split(":", 2) for line in groups.splitlines())}
+    for line in mounts.splitlines():
+        before, _, after = line.partition(" - ")
+        root, mount = before.split()[3:5]
+        kind, _, options = after.split()[:3]
+        if kind == "cgroup" and "cpu" in options.split(","):
+            path = next((path for names, path in own.items() if "cpu" in names.split(",")), None)
+        elif kind == "cgroup2":
+            path = own.get("")
+        else:
+            continue
+        if path is None:
+            continue
+        top = Path(mount)
+        folder = below(top, root, path)
+        for parent in (folder, *folder.parents):
+            if (parent / "cpu.stat").exists():
+                yield parent / "cpu.stat"
+            if parent == top:
+                break
+
+
+def _fields(file: Path) -> dict[str, str]:
+    return dict(line.split() for line in file.read_text().splitlines())
+
+
+def _periods(file: Path) -> tuple[int, int] | None:
+    try:
+        fields = _fields(file)
+        return int(fields["nr_periods"]), int(fields["nr_throttled"])
+    except (OSError, ValueError, KeyError):
+        return None
+
+
+def _throttled_s(file: Path) -> float | None:
+    try:
+        fields = _fields(file)
+        return next(int(fields[name]) * unit for name, unit in UNITS_S.items() if name in fields)
+    except (OSError, ValueError, StopIteration):
+        return None  # the group has gone, or has no quota to tell of
+
 
 Number = TypeVar("Number", int, float)
 
@@ -239,3 +317,189 @@ def _others(before: Processes, after: Processes, known: Collection[int]) -> Iter
     for (pid, started), (name, cpu_s) in after.items():
         if pid not in known:
             yield name, max(0.0, cpu_s - before.get((pid, started), ("", 0.0))[1])
+
+
+@dataclass(frozen=True)
+class Listener:
+    """A socket that listens on the server's port and is not the server's."""
+
+    address: str
+    pid: int | None
+    """Who holds it, where that may be known."""
+    name: str
+
+
+def connections(port: int, pids: Iterable[int]) -> Mapping[int, int] | None:
+    """Return established connections to `port` by the process that accepted them; None where it cannot be
+    told.
+
+    A connection inherited by several processes counts for each. About 2 us for each descriptor of these
+    processes.
+    """
+    sockets = netlink.established(port)
+    if sockets is None:
+        return None
+    wanted = {sock.inode for sock in sockets if sock.inode}
+    return {pid: sum(inode in wanted for inode in _inodes(pid)) for pid in pids}
+
+
+def holders(port: int) -> tuple[int, ...]:
+    """Return the processes that hold a socket listening on `port`; empty where it is unknown.
+
+    Looks at every descriptor of every process that may be looked at, some 2 us each.
+    """
+    wanted = {sock.inode for sock in netlink.listening(port) or () if sock.inode}
+    return tuple(dict.fromkeys(pid for _, pid in _holders(wanted, ()))) if wanted else ()
+
+
+def foreign(port: int, pids: Collection[int]) -> tuple[Listener, ...]:
+    """Return the listeners of `port` that none of `pids` holds; empty where it is unknown."""
+    sockets = netlink.listening(port) or ()
+    ours = {inode for pid in pids for inode in _inodes(pid)} if sockets else set()
+    strangers = {sock.inode: sock.address for sock in sockets if sock.inode not in ours}
+    if not strangers or not ours:
+        return ()
+    holders = dict(_holders(strangers.keys(), pids))
+    return tuple(
+        Listener(address, holders.get(inode), _name(holders.get(inode)))
+        for inode, address in strangers.items()
+    )
+
+
+def _inodes(pid: int) -> Iterator[int]:
+    """Yield the inode of every socket a process holds."""
+    folder = f"/proc/{pid}/fd"
+    try:
+        entries = os.listdir(folder)
+    except OSError:
+        return
+    for entry in entries:
+        try:
+            link = os.readlink(f"{folder}/{entry}")
+        except OSError:
+            continue
+        if link.startswith("socket:["):
+            yield int(link[8:-1])
+
+
+def _holders(wanted: Collection[int], but: Collection[int]) -> Iterator[tuple[int, int]]:
+    for entry in os.listdir("/proc"):
+        if entry.isdigit() and int(entry) not in but:
+            yield from ((inode, int(entry)) for inode in _inodes(int(entry)) if inode in wanted)
+
+
+def _name(pid: int | None) -> str:
+    if pid is None:
+        return ""
+    try:
+        with open(f"/proc/{pid}/comm") as file:
+            return file.read().strip()
+    except OSError:
+        return ""
+
+
+PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443, "grpc": 80, "grpcs": 443}
+MOST_THREADS = 512
+"""Above this many the server is not looked at: it would take over 5 ms of the generator's time."""
+
+
+@dataclass(frozen=True)
+class _Ran:
+    cpu_ns: int
+    queued_ns: int
+
+
+class Serving:
+    """The processes of a server, looked at twice."""
+
+    def __init__(self, pids: tuple[int, ...]) -> None:
+        self.pids = pids
+        self._before: Mapping[tuple[int, str], _Ran] = {}
+        self._after: Mapping[tuple[int, str], _Ran] = {}
+        self._began = self._ended = 0.0
+
+    def begin(self) -> None:
+        """The measured span begins."""
+        self._before = _threads(self.pids)
+        self._began = time.monotonic()
+
+    def end(self) -> None:
+        """It ends."""
+        self._after = _threads(self.pids)
+        self._ended = time.monotonic()
+
+    def use(self) -> ServerUse | None:
+        """Return what they had between the two; None where it is unknown."""
+        none = _Ran(0, 0)
+        ran = {}
+        for thread, after in self._after.items():
+            before = self._before.get(thread, none)
+            ran[thread] = (after.cpu_ns - before.cpu_ns, after.queued_ns - before.queued_ns)
+        if not self._before or not ran or self._ended <= self._began:
+            return None
+        busiest = max(ran.values(), key=sum)
+        return ServerUse(
+            span_s=self._ended - self._began,
+            processes=len({pid for pid, _ in ran}),
+            threads=len(ran),
+            cpu_s=sum(cpu for cpu, _ in ran.values()) / 1e9,
+            queued_s=sum(queued for _, queued in ran.values()) / 1e9,
+            busiest_cpu_s=busiest[0] / 1e9,
+            busiest_queued_s=busiest[1] / 1e9,
+            cpus=len(_cpus_of({pid for pid, _ in ran})),
+        )
+
+
+def who_serves(url: str) -> Serving | None:
+    """Return the server of a URL, where it is on this machine and may be looked at, and is not this process."""
+    parts = urlsplit(url)
+    try:
+        port = parts.port or PORTS.get(parts.scheme)
+    except ValueError:
+        return None
+    if sys.platform != "linux" or port is None or not _is_here(parts.hostname or ""):
+        return None
+    pids = tuple(pid for pid in holders(port) if pid != os.getpid())
+    return Serving(pids) if pids and len(_threads(pids)) <= MOST_THREADS else None
+
+
+def _is_here(host: str) -> bool:
+    """Whether a host is this machine's loopback; no name is looked up for it."""
+    if host == "localhost":
+        return True
+    for family, loopback in ((socket.AF_INET, b"\x7f"), (socket.AF_INET6, b"\0" * 15 + b"\1")):
+        try:
+            if socket.inet_pton(family, host).startswith(loopback):
+                return True
+        except OSError:
+            continue
+    return False
+
+
+def _threads(pids: tuple[int, ...]) -> dict[tuple[int, str], _Ran]:
+    found = {}
+    for pid in pids:
+        folder = f"/proc/{pid}/task"
+        try:
+            names = os.listdir(folder)
+        except OSError:
+            continue
+        for name in names:
+            try:
+                with open(f"{folder}/{name}/schedstat", "rb") as file:
+                    cpu, queued, _ = file.read().split()
+            except (OSError, ValueError):
+                continue
+            found[pid, name] = _Ran(int(cpu), int(queued))
+    return found
+
+
+def _cpus_of(pids: set[int]) -> set[int]:
+    """Return the CPUs that processes may run on, control groups aside."""
+    found: set[int] = set()
+    for pid in pids:
+        try:
+            found |= os.sched_getaffinity(pid)
+        except OSError:
+            continue
+    return found or set(range(os.cpu_count() or 1))

@@ -34,7 +34,7 @@ from velodrome.run.machine.measuring_lock import alone
 from velodrome.run.racing.plan import PlannedEnvironment, RunPlan, databases_of, plan_of, seat
 from velodrome.run.services import service as companions
 from velodrome.run.services.service import Service, Surroundings
-from velodrome.run.supervision import orphans, scratch
+from velodrome.run.supervision import scratch
 from velodrome.run.supervision.undisturbed import stoppable
 
 
@@ -213,7 +213,11 @@ def proven(plan: RunPlan, lab: Lab) -> Lab:
 
 def swept(follower: Preparing) -> None:
     """End and remove what velodromes left that were killed with all their wardens; tell it if there was anything."""
-    counted = {"processes": orphans.sweep(), "control groups": limits.sweep(), "folders": scratch.sweep()}
+    counted = {
+        "processes": scratch.end_orphans(),
+        "control groups": limits.sweep(),
+        "folders": scratch.sweep(),
+    }
     if any(counted.values()):
         told = ", ".join(f"{what}: {count}" for what, count in counted.items() if count)
         follower.preparing(f"taken away what a killed velodrome had left ({told})")

@@ -53,8 +53,8 @@ from velodrome.model.measurement import (
 from velodrome.model.results import Result
 from velodrome.model.trial import Session, Trial
 from velodrome.run import answer_check, calls, injecting, servers, third_party, validity
-from velodrome.run.apps import pasted as pasting
 from velodrome.run.apps import serving as apps
+from velodrome.run.apps.serving import as_it_stands, unlike
 from velodrome.run.clients import idle
 from velodrome.run.clients import idle as acquaintance
 from velodrome.run.drivers.driver import LoadEvent, OnEvent, Target
@@ -134,12 +134,12 @@ def boot(plan: PlannedSession, lab: Lab, running: ExitStack, pasted: Pasted | No
                 serving = apps.serving(serving, trial.app, environment, lab.variables, urls)
                 if pasted is not None:
                     lines = pasted(serving.port, environment.packages)
-                    if other := pasting.unlike(lines, environment.packages):
+                    if other := unlike(lines, environment.packages):
                         raise ImpossibleError(
                             FailureKind.START,
                             f"what is pasted installs {other}, which is not what was measured",
                         )
-                    serving = pasting.as_it_stands(serving, trial.app, lines, environment)
+                    serving = as_it_stands(serving, trial.app, lines, environment)
                 trial = replace(trial, app=apps.with_whole_requests(trial.app, lab.requests))
             elif thirds:
                 serving = replace(serving, upstream=thirds[0].url)

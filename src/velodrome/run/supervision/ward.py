@@ -26,8 +26,8 @@ from velodrome.model import secrets
 from velodrome.model.errors import StartRefusedError
 from velodrome.run.account import Account
 from velodrome.run.faults import refusals
-from velodrome.run.supervision import orphans, python, scratch, warden
-from velodrome.run.supervision.orphans import MARK
+from velodrome.run.supervision import python, scratch, warden
+from velodrome.run.supervision.scratch import MARK
 
 WARDEN = Path(warden.__file__)
 START_SECONDS = 20.0
@@ -181,7 +181,7 @@ class Ward:
         self._keeps = tuple(keeps)
         self._stdout = stdout
         home = scratch.home()
-        self.mark = orphans.mark(str(home.lock))
+        self.mark = scratch.mark(str(home.lock))
         self._held = home.descriptor, str(home.lock)
         self._lock = threading.Lock()
         self._pending = b""
@@ -301,7 +301,7 @@ class Ward:
         for group in self.order.groups:
             warden.end_group(group.path)
             warden.remove_group(group.path)
-        stuck = orphans.end(self.mark, END_SECONDS) if sys.platform == "linux" else self._end_by_name()
+        stuck = scratch.end_marked(self.mark, END_SECONDS) if sys.platform == "linux" else self._end_by_name()
         for folder in self.order.scratch:
             warden.clear(folder)
         return tuple(stuck)

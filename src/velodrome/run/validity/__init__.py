@@ -3,15 +3,19 @@
 Every threshold stands beside its reason. INVALID: the figures are not the server's, or not of the requested load
 for. NOTE: they are, and the reader should know this beside them.
 
-`evidence` holds the facts; `server` looks at the server and its answers, `lab` at what surrounds it, `consistency` at
+`lab` holds the facts and looks at what surrounds the server; `server` looks at the server, at its responses, and at
 whether the figures agree.
 """
 
 from velodrome.model.measurement import Flag
-from velodrome.run.validity.consistency import OF_CONSISTENCY
-from velodrome.run.validity.evidence import Evidence
-from velodrome.run.validity.lab import OF_THE_COMPANIONS, OF_THE_GENERATOR, OF_THE_LINK, OF_THE_MACHINE
-from velodrome.run.validity.server import OF_THE_ANSWERS, OF_THE_FORM, OF_THE_SERVER
+from velodrome.run.validity.lab import (
+    OF_THE_COMPANIONS,
+    OF_THE_GENERATOR,
+    OF_THE_LINK,
+    OF_THE_MACHINE,
+    Evidence,
+)
+from velodrome.run.validity.server import OF_CONSISTENCY, OF_THE_ANSWERS, OF_THE_FORM, OF_THE_SERVER
 
 __all__ = ["Evidence", "flags"]
 
