@@ -209,13 +209,19 @@ def test_requests_that_are_the_same_reach_the_app_behind_the_first_and_others_be
 
 def test_threads_that_a_fork_leaves_behind_are_in_what_the_childs_heartbeat_says(injected: Injected) -> None:
     program = """
-        import os, threading, time
+        import json, os, pathlib, threading, time
+        folder = pathlib.Path(json.loads(os.environ["VELODROME_INJECTED"])["folder"])
+        def wait_until_it_said():
+            mine, until = folder / f"heart-{os.getpid()}.jsonl", time.monotonic() + 20
+            while time.monotonic() < until and not (mine.exists() and '"seen"' in mine.read_text()):
+                time.sleep(0.02)
         threading.Thread(target=time.sleep, args=(30,), name="sender", daemon=True).start()
         child = os.fork()
         if not child:
-            time.sleep(0.8)
+            wait_until_it_said()
             os._exit(0)
         os.waitpid(child, 0)
+        wait_until_it_said()
         print(child)
     """
     child = int(injected.run(program, {"heartbeat": {"late_s": 0.5}}))
