@@ -19,7 +19,9 @@ BOOT_S = 30.0
 STOP_S = 10.0
 LINES = 100
 SETTLING_S, SETTLED_S = 0.5, 0.015
-"""A program that used less CPU in a while has settled."""
+"""A program that used less CPU in a while may have settled."""
+QUIET = 2
+"""It has after so many such whiles, one after the other."""
 
 
 def tree_of(pid: int) -> list[psutil.Process]:
@@ -31,15 +33,18 @@ def tree_of(pid: int) -> list[psutil.Process]:
 
 
 def settle(processes: Callable[[], Sequence[psutil.Process]]) -> None:
-    """Wait until these do nothing: some programs that are stopped while their workers start never end."""
-    until, before = time.monotonic() + BOOT_S, -1.0
-    while time.monotonic() < until:
-        used = 0.0
+    """Wait until these do nothing: some programs that are stopped while their workers start never end.
+
+    On a busy machine a worker may use no CPU for a while because it gets none; then it is ready to run.
+    """
+    until, before, quiet = time.monotonic() + BOOT_S, -1.0, 0
+    while time.monotonic() < until and quiet < QUIET:
+        used, ready = 0.0, False
         for process in processes():
             with contextlib.suppress(psutil.NoSuchProcess):
                 used += sum(process.cpu_times()[:2])
-        if used - before < SETTLED_S:
-            return
+                ready = ready or process.status() == psutil.STATUS_RUNNING
+        quiet = quiet + 1 if used - before < SETTLED_S and not ready else 0
         before = used
         time.sleep(SETTLING_S)
 

@@ -241,13 +241,14 @@ class HeldProcess:
 def hold(how: Mapping[str, Any], policy: Policy, user: str, on_ready: Callable[[str], None]) -> None:
     """Start the worker of an agent without root, and engines and races for it, until the worker ends. Root only.
 
-    `how` is what the worker is to do (`coordinator.py`), with the contents of the cluster's keys. Engines and races run
-    as `user`, else as who called sudo, else each as a user that nobody else is: an app must not change an engine.
+    `how` is what the worker is to do (`coordinator.py`), with the contents of the cluster's keys. Engines run as
+    `user`, else as who called sudo, else as a user that nobody else is. Races run any code that is sent, so they are of
+    a real user only where one is named here; else as yet another that nobody is, who cannot change an engine either.
     Raises AccountError, AgentStartError, AgentEndedError.
     """
     worker = account.unused()
-    named = account.account_for(user)
-    of_engines = named or account.unused(worker.uid)
+    of_engines = account.account_for(user) or account.unused(worker.uid)
+    named = account.account_for(user) if user else None
     of_races = named or account.unused(worker.uid, of_engines.uid)
     ours, theirs = socket.socketpair()
     with ExitStack() as stack:
