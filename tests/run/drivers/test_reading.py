@@ -119,6 +119,23 @@ def test_what_was_in_flight_at_the_end_is_unfinished_and_not_failed(case: str) -
     assert told.failed == 0
 
 
+@pytest.mark.parametrize(("call", "outcome"), [(-1, "unfinished"), (10, "reset")])
+def test_a_connection_that_breaks_when_ghz_says_goodbye_is_not_the_servers_doing(
+    call: int, outcome: str
+) -> None:
+    broken = "rpc error: code = Unavailable desc = error reading from server: EOF"
+    case = samples.finished("ghz/grpc-timed")
+    report = json.loads(case.output)
+    for detail in report["details"]:
+        if detail["error"]:
+            detail |= {"error": "", "status": "OK"}
+    report["details"][call] |= {"error": broken, "status": "Unavailable"}
+    report["errorDistribution"] = {broken: 1}
+    report["statusCodeDistribution"] = {"OK": report["count"] - 1, "Unavailable": 1}
+    read_back = DIALECTS["ghz"].read(dataclasses.replace(case, output=json.dumps(report)), TIMED)
+    assert read_back.outcomes == {"ok": report["count"] - 1, outcome: 1}
+
+
 @pytest.mark.parametrize("case", ["ghz/grpc-count", "h2load/count"])
 def test_a_tool_that_tells_each_request_gives_a_histogram_and_each_second(case: str) -> None:
     told = read(case)

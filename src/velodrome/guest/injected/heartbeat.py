@@ -46,6 +46,8 @@ EVERY_TASKS = 3
 MOST_TASKS = 64
 """Looked at, and places and peers reported of half a second, at most."""
 MOST_TOLD = 20
+BEGINS_S = 0.1
+"""Within which a thread that Python started has its first frame."""
 AT_ONCE_S = 0.00001
 """Switch interval while such a stack is about to be taken. With the usual 5 ms a thread is met where it gives up the
 interpreter's lock of its own accord, which is where it reads and writes, and never where it computes."""
@@ -170,6 +172,7 @@ class Heart:
         self._samplings, self._tasks_seen = 0, monotonic()
         self._at_fork: List[str] = []
         self._left_behind: List[str] = []
+        self._native = False
         self._lines = allocate_lock()
         gc.callbacks.append(self._collected)
         self._start()
@@ -281,13 +284,14 @@ class Heart:
     def forks(self) -> None:
         """Note before a fork which threads it leaves behind: in the child nobody does their work."""
         self._at_fork = life.threads_left_behind()
-        if _threads_of_kernel() > len(sys._current_frames()):
+        self._native = self._native or _has_native_threads()
+        if self._native:
             self._at_fork.append(NATIVE)
 
     def forked(self) -> None:
         """Begin anew in a process that was forked: threads stay behind."""
         self._file, self._loop, self._lines = None, None, allocate_lock()
-        self._left_behind = self._at_fork
+        self._left_behind, self._native = self._at_fork, False
         self._start()
 
     def _start(self) -> None:
@@ -588,6 +592,19 @@ _GUEST = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 def is_own(file: str) -> bool:
     """Whether a file is the app's own, and not of the standard library, a package, or velodrome."""
     return not (marks.is_standard(file) or marks.is_installed(file) or file.startswith(_GUEST))
+
+
+def _has_native_threads() -> bool:
+    """Say whether threads run here that no Python code started.
+
+    A thread of Python's has no frame while it begins and while it ends, so that a single look would count it.
+    """
+    until = monotonic() + BEGINS_S
+    while _threads_of_kernel() > len(sys._current_frames()):
+        if monotonic() >= until:
+            return True
+        sleep(INTERVAL_S)
+    return False
 
 
 def _threads_of_kernel() -> int:

@@ -10,6 +10,7 @@ tells a million calls one by one, and beyond that its percentiles are taken as i
 
 import json
 import re
+from collections import Counter
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,8 @@ MODULE = rb"\tgithub\.com/bojand/ghz\tv(\d+\.\d+\.\d+)\t"
 SERVICE, DATA = "service.proto", "data.json"
 CUT_OFF = ("use of closed network connection", "client connection is closing", "code = Canceled")
 """How calls end that are in flight when its time is over: it closes the connections under them."""
+CLOSES_S = 0.1
+"""Before its time is over since the first call, at most, it begins to close them: it connects in that time, too."""
 BROKEN = ("reset", "EOF", "broken pipe", "error reading from server", "transport is closing")
 
 
@@ -101,15 +104,13 @@ def read(finished: Finished, load: Load) -> Report:
     requests = int(report["count"])
     right = int(report["statusCodeDistribution"].get("OK", 0))
     errors = {str(text): int(times) for text, times in report["errorDistribution"].items()}
-    outcomes = {"ok": right}
-    for text, times in errors.items():
-        kind = _kind(text, by_time=load.requests is None)
-        outcomes[kind] = outcomes.get(kind, 0) + times
     duration_s = int(report["total"]) / 1e9
     if duration_s <= 0:
         raise ValueError("it took no time")
     details = report["details"] or []
     calls = _calls(details) if len(details) == requests else None
+    over_s = None if load.requests is not None else min(duration_s, load.duration_s)
+    outcomes = {"ok": right} | +_failed(errors, details if calls else [], over_s)
     return Report(
         requests=requests,
         ok=right,
@@ -124,6 +125,26 @@ def read(finished: Finished, load: Load) -> Report:
         if calls
         else ("It reported only the first million calls one by one; its percentiles are of those.",),
     )
+
+
+def _failed(errors: dict[str, int], details: list[dict[str, Any]], over_s: float | None) -> Counter[str]:
+    """Count the outcomes of calls that are not OK; `over_s` is when its time was over, None where it counts calls.
+
+    It says goodbye before it closes a connection. A server that closes it first then breaks the call in flight.
+    """
+    at_the_end = Counter[str]()
+    if details and over_s is not None:
+        ended = [datetime.fromisoformat(detail["timestamp"]).timestamp() for detail in details]
+        began = min(end - int(detail["latency"]) / 1e9 for end, detail in zip(ended, details, strict=True))
+        closes = began + over_s - CLOSES_S
+        at_the_end.update(str(d["error"]) for end, d in zip(ended, details, strict=True) if end >= closes)
+    outcomes = Counter[str]()
+    for text, times in errors.items():
+        kind = _kind(text, by_time=over_s is not None)
+        unfinished = min(times, at_the_end[text]) if kind == "reset" else 0
+        outcomes[kind] += times - unfinished
+        outcomes["unfinished"] += unfinished
+    return outcomes
 
 
 def _kind(text: str, by_time: bool) -> str:
