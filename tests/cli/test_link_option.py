@@ -43,5 +43,5 @@ def test_a_link_that_makes_no_sense_is_refused_with_what_to_write() -> None:
 @pytest.mark.parametrize("pattern", ["hello/uvicorn", "hello", "hello-rtt160ms/uvicorn", "hello-*"])
 def test_only_takes_the_name_of_a_question_with_and_without_its_link(pattern: str) -> None:
     asked = chosen(study(TWO), RaceSpec("", link=between("rtt=160ms")))
-    heats = matrix.lay_out(asked, catalog.stacks(), (pattern,)).sessions
-    assert {trial.cell for heat in heats for trial in heat.trials} == {"hello-rtt160ms/uvicorn"}
+    sessions = matrix.lay_out(asked, catalog.stacks(), (pattern,)).sessions
+    assert {trial.cell for session in sessions for trial in session.trials} == {"hello-rtt160ms/uvicorn"}

@@ -217,6 +217,8 @@ CLUSTER: Sequence[VelodromeError] = (
     ),
     cluster.LoadElsewhereError("agent eu-1 does not take the load: it carries another load."),
     cluster.AgentsGoneError("runs/x/results.jsonl", 12, 24, "eu-1: silent for 5 s"),
+    cluster.ExaminationRefusedError("eu-1", "there is no app shop:app in /srv/shop", 2),
+    cluster.ExaminersGoneError(3, 12, "eu-1: silent for 5 s"),
     cluster.NoAgentsError("tls://10.0.0.1:8786", "load", {"eu-1": "server,third-party"}),
     cluster.AgentStartError("PermissionError: [Errno 13] Permission denied: '/root/velodrome'"),
 )

@@ -48,8 +48,8 @@ def test_lists_are_axes_and_links_are_questions() -> None:
 
 
 def test_trials_take_place_link_and_interpreter_from_where_they_were_told() -> None:
-    heats = lay_out(study(AXES), STACKS, python="3.13").sessions
-    trials = {trial.key: trial for heat in heats for trial in heat.trials}
+    sessions = lay_out(study(AXES), STACKS, python="3.13").sessions
+    trials = {trial.key: trial for session in sessions for trial in session.trials}
     far, near = trials["far-rtt160ms/old/open-100/0"], trials["near/uvicorn@3.13/closed-4/0"]
     assert (far.link, far.limits, far.interpreter) == (Link(160), Limits("all"), "3.7")
     assert (near.link, near.limits, near.interpreter) == (None, Limits(1), "3.13")

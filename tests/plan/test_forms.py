@@ -30,7 +30,7 @@ def test_the_quick_form_is_shorter_and_leaves_out_what_it_says() -> None:
     full, quick = study(TEXT), parse(TEXT, "studies/mine.toml", KNOWN, quick=True)
     assert (full.form, full.blocks, quick.form, quick.blocks, quick.budget_s) == ("full", 5, "quick", 2, 3600)
     assert quick.questions[0].loads == (Load(Closed(4), 4, 0.5), Load(Closed(9), 60, requests=5000))
-    cells = {heat.trials[0].cell for heat in lay_out(quick, STACKS).sessions}
+    cells = {session.trials[0].cell for session in lay_out(quick, STACKS).sessions}
     assert cells == {"hello/uvicorn"}
     assert len(lay_out(full, STACKS).sessions) == 20
 
@@ -81,7 +81,7 @@ def test_a_bad_quick_form_is_told_with_its_cure(table: str, sentence: str) -> No
 def test_single_loads_can_be_left_out_too() -> None:
     text = TEXT.replace('"third"]', '"third", "hello/*/closed-4"]')
     quick = parse(text, "studies/mine.toml", KNOWN, quick=True)
-    loads = {trial.load.label for heat in lay_out(quick, STACKS).sessions for trial in heat.trials}
+    loads = {trial.load.label for session in lay_out(quick, STACKS).sessions for trial in session.trials}
     assert loads == {"closed-9-n5000"}
 
 

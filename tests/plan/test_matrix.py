@@ -33,23 +33,27 @@ ORDERS = [[3, 0, 2, 5, 1, 4], [1, 0, 3, 5, 2, 4], [1, 2, 3, 5, 0, 4]]
 
 
 def cells(*only: str) -> list[str]:
-    return [heat.trials[0].cell for heat in lay_out(STUDY, STACKS, only).sessions]
+    return [session.trials[0].cell for session in lay_out(STUDY, STACKS, only).sessions]
 
 
 def test_every_block_holds_every_cell_once_and_none_begins_early() -> None:
-    heats = lay_out(STUDY, STACKS).sessions
-    assert [heat.trials[0].block for heat in heats] == [0] * 5 + [1] * 5 + [2] * 5
+    sessions = lay_out(STUDY, STACKS).sessions
+    assert [session.trials[0].block for session in sessions] == [0] * 5 + [1] * 5 + [2] * 5
     for block in range(3):
         assert set(
-            Counter(heat.trials[0].cell for heat in heats if heat.trials[0].block == block).values()
+            Counter(
+                session.trials[0].cell for session in sessions if session.trials[0].block == block
+            ).values()
         ) == {1}
 
 
 def test_one_boot_carries_the_loads_of_its_question_in_order() -> None:
-    heat = next(heat for heat in lay_out(STUDY, STACKS).sessions if heat.trials[0].cell == "hello/uvicorn")
-    assert [trial.load.label for trial in heat.trials] == ["closed-4", "open-10"]
-    assert heat.trials[0].key == "hello/uvicorn/closed-4/0"
-    assert heat.trials[0].limits.cpus == 1
+    session = next(
+        session for session in lay_out(STUDY, STACKS).sessions if session.trials[0].cell == "hello/uvicorn"
+    )
+    assert [trial.load.label for trial in session.trials] == ["closed-4", "open-10"]
+    assert session.trials[0].key == "hello/uvicorn/closed-4/0"
+    assert session.trials[0].limits.cpus == 1
 
 
 def test_what_a_stack_cannot_serve_is_left_out_with_the_reason() -> None:
@@ -104,5 +108,5 @@ def test_a_pattern_that_matches_nothing_names_the_nearest() -> None:
 
 
 def test_an_interpreter_is_part_of_every_trial() -> None:
-    heats = lay_out(STUDY, STACKS, python="3.13").sessions
-    assert {trial.python for heat in heats for trial in heat.trials} == {"3.13"}
+    sessions = lay_out(STUDY, STACKS, python="3.13").sessions
+    assert {trial.python for session in sessions for trial in session.trials} == {"3.13"}

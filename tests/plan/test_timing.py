@@ -13,8 +13,8 @@ def told(contestant: str, recipe: str, loads: str) -> float:
     text = (
         f'blocks = 1\ncontestants = [{contestant}]\n[[questions]]\nrecipe = "{recipe}"\nloads = [{loads}]\n'
     )
-    (heat,) = lay_out(parse(text, "made.toml", KNOWN), STACKS).sessions
-    return session_s(heat, STACKS) - START_S - STOP_S
+    (session,) = lay_out(parse(text, "made.toml", KNOWN), STACKS).sessions
+    return session_s(session, STACKS) - START_S - STOP_S
 
 
 @pytest.mark.parametrize(

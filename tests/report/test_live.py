@@ -31,7 +31,7 @@ def race(view: RaceView, until: int | None = None) -> None:
     )
     view.preparing("installing waitress")
     for result in results[:until]:
-        view.heat_started(f"{result.trial.cell} {result.trial.load.label}", 120.0)
+        view.session_started(f"{result.trial.cell} {result.trial.load.label}", 120.0)
         view.finished(result)
     if until is None:
         view.verdict(verdict(), PATHS)

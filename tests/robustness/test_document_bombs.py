@@ -125,7 +125,7 @@ BOMBS: dict[str, tuple[Callable[[], str | bytes | Path], str]] = {
     "dotted.study": (lambda: ".".join(["a"] * 100_000) + " = 1", REFUSED),
     "large.study": (lambda: "#" * 257_000, REFUSED),
     "tables.study": (lambda: "x = {" + ", ".join(f"a{n} = 1" for n in range(20_000)) + "}", "StudyFileError"),
-    "heats.study": (lambda: "blocks = 1000\ncontestants = [" + ", ".join(
+    "sessions.study": (lambda: "blocks = 1000\ncontestants = [" + ", ".join(
         f'{{stack = "x", name = "n{n}"}}' for n in range(4_000)) + "]\n" + "[[questions]]\nrecipe = 'x'\nloads = [{}]\n"
         * 2_000, "StudyFileError"),
 }  # fmt: skip

@@ -32,7 +32,7 @@ def test_every_stack_of_its_interface_races_and_none_that_brings_its_own_app() -
     assert stacks == {one.name for one in LAB.stacks.values() if one.interface == "wsgi"}
     assert "gunicorn-gthread" in stacks
     assert "flask-gunicorn-sync" not in stacks
-    assert all(heat.trials[0].app == WSGI for heat in comparison.matrix.sessions)
+    assert all(session.trials[0].app == WSGI for session in comparison.matrix.sessions)
     assert len(comparison.matrix.sessions) == 3 * len(stacks)
 
 
@@ -93,7 +93,9 @@ def baselines(app: App) -> dict[str, Question]:
 
 def test_the_app_and_nothing_in_its_place_are_measured_on_who_led_in_the_look_in_every_block() -> None:
     laid = laid_out([WSGI], Terms(), LAB, LOOKED)
-    sessions = [heat.trials for heat in laid.matrix.sessions if heat.trials[0].question != "shop:app"]
+    sessions = [
+        session.trials for session in laid.matrix.sessions if session.trials[0].question != "shop:app"
+    ]
     assert {one[0].contestant.label for one in sessions} == {"waitress"}
     assert sorted((one[0].block, one[0].question) for one in sessions) == [
         (block, f"shop:app~{layer}") for block in range(3) for layer in ("app", "server")
@@ -174,8 +176,8 @@ def test_all_contestants_of_a_block_meet_the_same_arrivals_and_other_blocks_meet
     seeds = [
         {
             plan.seed_of(one)
-            for heat in found.matrix.sessions
-            for one in heat.trials
+            for session in found.matrix.sessions
+            for one in session.trials
             if one.block == block and isinstance(one.load.pace, Open)
         }
         for block in (0, 1)

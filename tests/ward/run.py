@@ -1,16 +1,20 @@
 """Run cells of the ward and write what the doctor found, one line each; goes on where it was interrupted.
 
-python -m tests.ward.run ward.jsonl [NAME, OR PART OF NAMES …]
+python -m tests.ward.run ward.jsonl [--agents tls://HOST:8786] [NAME, OR PART OF NAMES …]
+
+With agents, which need this folder and the apps' interpreters at the same paths, each host examines whole cells.
 
 At the end it prints how often the doctor was right in all rows of the file, each rate with its 95 % interval (Wilson).
 """
 
+import argparse
 import json
 import os
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,29 +22,63 @@ from tests.run.apps.theirs import python_with
 from tests.ward.cells import APPS, GROUP, ILL, PAIRS, WELL, Cell
 
 import velodrome
+from velodrome.api.apps import asked_of, mix_of
 from velodrome.api.diagnosing import Examined
 from velodrome.judge.statistics import wilson
+from velodrome.model.load import Limits
+from velodrome.usecases.apps import ServedSpec
+from velodrome.usecases.diagnose import DoctorSpec, Sentences, diagnose
+from velodrome.usecases.diagnose_on_hosts import diagnose_over
+from velodrome.usecases.quiet import Quiet
+from velodrome.usecases.terms import Knobs
 
 BUDGET_S = 180.0
 
 
+def specification(cell: Cell, only: tuple[str, ...] = (), budget_s: float = BUDGET_S) -> DoctorSpec:
+    """Return what the doctor is to examine of a cell; it waits until nobody else measures."""
+    app = asked_of(
+        cell.app,
+        mix_of(cell.requests),
+        cwd=str(APPS),
+        python=python_with(*cell.requires),
+        upstreams=cell.upstreams,
+        headers=cell.headers,
+    )
+    return DoctorSpec(
+        ServedSpec(app),
+        cell.stack,
+        Knobs(named=cell.knobs),
+        Limits(cpus=cell.cpus),
+        budget_s=budget_s,
+        only=only,
+        wait=True,
+    )
+
+
 def examined(cell: Cell, only: tuple[str, ...] = (), budget_s: float = BUDGET_S) -> Examined:
-    """Return what the doctor finds on the app of a cell; waits until nobody else measures."""
+    """Return what the doctor finds on the app of a cell."""
     with paid(cell.quota) if cell.quota else nullcontext():
-        return velodrome.diagnose(
-            cell.app,
-            stack=cell.stack,
-            knobs=cell.knobs,
-            cwd=str(APPS),
-            python=python_with(*cell.requires),
-            upstreams=cell.upstreams,
-            requests=cell.requests,
-            cpus=cell.cpus,
-            headers=cell.headers,
-            budget=budget_s,
-            only=only,
-            wait=True,
-        )
+        return Examined(diagnose(specification(cell, only, budget_s), Quiet()))
+
+
+def examined_here(cells: Sequence[Cell]) -> Iterator[tuple[Cell, Examined | velodrome.VelodromeError]]:
+    """Yield the cells one after the other, with what the doctor found or why it could not look."""
+    for cell in cells:
+        try:
+            yield cell, examined(cell)
+        except velodrome.VelodromeError as error:
+            yield cell, error
+
+
+def examined_by(
+    agents: str, keys: Path | None, cells: Sequence[Cell]
+) -> Iterator[tuple[Cell, Examined | velodrome.VelodromeError]]:
+    """Yield the cells as the hosts of agents get done with them; each examines whole ones."""
+    for number, found in diagnose_over(
+        [specification(cell) for cell in cells], agents, keys, Sentences(partial(print, file=sys.stderr))
+    ):
+        yield cells[number], found if isinstance(found, velodrome.VelodromeError) else Examined(found)
 
 
 PERIOD_US = 100_000
@@ -63,8 +101,10 @@ def paid(cpus: int) -> Iterator[None]:
             time.sleep(0.05)
 
 
-def lacks(cell: Cell) -> str:
-    """Return why a cell cannot be examined here; empty: it can."""
+def lacks(cell: Cell, agents: str = "") -> str:
+    """Return why a cell cannot be examined; empty: it can."""
+    if cell.quota and agents:
+        return "needs a control group, which is made here and not on the hosts of agents"
     if cell.quota and not os.access(GROUP.parent, os.W_OK):
         return f"needs root, and control groups of version 1 in {GROUP.parent}"
     return ""
@@ -150,18 +190,18 @@ def chosen(parts: list[str]) -> list[Cell]:
     ]
 
 
-def main(file: Path, parts: list[str]) -> None:
+def main(file: Path, agents: str, keys: Path | None, parts: list[str]) -> None:
     done = {json.loads(line)["cell"] for line in file.read_text().splitlines()} if file.exists() else set()
-    for cell in chosen(parts):
-        if cell.name in done:
-            continue
-        if why := lacks(cell):
+    open_cells = [cell for cell in chosen(parts) if cell.name not in done]
+    for cell in open_cells:
+        if why := lacks(cell, agents):
             print(f"{cell.name}: {why}", flush=True)
-            continue
-        try:
-            kept = row(cell, examined(cell))
-        except velodrome.VelodromeError as error:
-            kept = {"cell": cell.name, "fault": cell.fault, "right": False, "error": str(error)}
+    cells = [cell for cell in open_cells if not lacks(cell, agents)]
+    for cell, found in examined_by(agents, keys, cells) if agents else examined_here(cells):
+        if isinstance(found, Examined):
+            kept = row(cell, found)
+        else:
+            kept = {"cell": cell.name, "fault": cell.fault, "right": False, "error": str(found)}
         with file.open("a") as out:
             out.write(json.dumps(kept) + "\n")
         shown = {name: value for name, value in kept.items() if name != "document"}
@@ -172,4 +212,10 @@ def main(file: Path, parts: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2:])
+    options = argparse.ArgumentParser()
+    options.add_argument("file", type=Path)
+    options.add_argument("--agents", default="")
+    options.add_argument("--keys", type=Path)
+    options.add_argument("parts", nargs="*")
+    given = options.parse_intermixed_args()
+    main(given.file, given.agents, given.keys, given.parts)

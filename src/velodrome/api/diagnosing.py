@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from velodrome.api import tables
@@ -81,17 +82,20 @@ def diagnose(
     only: Sequence[str] = (),
     skip: Sequence[str] = (),
     wait: bool = False,
+    agents: str | int | None = None,
+    keys: str | Path | None = None,
     **of_app: Any,
 ) -> Examined:
     """Prove by experiments what is wrong with an app on a stack: `assert velodrome.diagnose(app).healthy`.
 
     `app` is an import path or the object itself; without `stack` a common one serves it. Whether `slo` holds, and up to
     which rate, is searched as the app is and with the causes cured. No experiment begins that would end after `budget`
-    (seconds, or `"5m"`); `only` and `skip` name faults of the catalogue (`velodrome doctor --list`); `of_app` is what
-    `asked_of` takes.
+    (seconds, or `"5m"`); `only` and `skip` name faults of the catalogue (`velodrome doctor --list`). With `agents`, an
+    agent of a coordinator (`"tls://host:8786"`, with its `keys`), or of so many that are started on this machine,
+    examines the app that is on its host. `of_app` is what `asked_of` takes.
 
-    Raises what is wrong with the app, UnknownNameError, UnknownKnobError,
-    NoServerError, BusyError.
+    Raises what is wrong with the app, UnknownNameError, UnknownKnobError, NoServerError, BusyError, and with agents
+    what `diagnose_on_hosts.diagnose_there` does.
     """
     spec = DoctorSpec(
         ServedSpec(asked_of(app, mix_of(requests), **of_app)),
@@ -104,5 +108,7 @@ def diagnose(
         tuple(skip),
         wait,
         tuple(map(read, (slo,) if isinstance(slo, str) else slo)),
+        agents="" if agents is None else str(agents),
+        keys=None if keys is None else Path(keys),
     )
     return Examined(doctor.diagnose(spec, Quiet()))

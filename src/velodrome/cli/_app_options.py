@@ -5,9 +5,10 @@ Help imports this module, so what carries a command out is imported in functions
 
 from __future__ import annotations
 
+import inspect
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -16,13 +17,15 @@ from velodrome.model import secrets
 from velodrome.plan.requests.lines import ALL, SAFE
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from velodrome.model.app import Request
     from velodrome.model.files import Named
     from velodrome.plan.requests.sources import Asking
     from velodrome.usecases.apps import AppSpec, ServedSpec
     from velodrome.usecases.studies import Trust
+
+Command = TypeVar("Command", bound="Callable[..., None]")
 
 APP, REQUESTS = "The app", "Requests"
 """Groups of options in the help."""
@@ -145,6 +148,47 @@ TrustGiven = Annotated[
         help="Allow what a study or a file of requests names: executables, packages, files elsewhere.",
     ),
 ]
+
+
+def _options(
+    request: Lines = None,
+    requests: File = None,
+    access_log: AccessLog = None,
+    openapi: OpenApi = None,
+    methods: Methods = "",
+    trust: TrustGiven = False,
+    header: Header = None,
+    header_file: HeaderFile = None,
+    python: Python = "",
+    cwd: Cwd = "",
+    env: Env = None,
+    env_file: EnvFile = None,
+    secret: Secret = None,
+    interface: Interface = "",
+    upstream: Upstream = None,
+    proto: Proto = "",
+    setup: Setup = "",
+    teardown: Teardown = "",
+    user: User = "",
+    allow_sdist: AllowSdist = False,
+) -> None:
+    """Every option that describes an app and what is requested of it, with its default."""
+
+
+def describes_an_app(command: Command) -> Command:
+    """Give a command that has `**_of_app` the options of `_options`, behind its `app` or `recipe`.
+
+    Their values are in `context.params`, which `served_spec`, `app_spec` and `mix` read.
+    """
+    own = list(inspect.signature(command, eval_str=True).parameters.values())
+    own = [one for one in own if one.kind is not inspect.Parameter.VAR_KEYWORD]
+    behind = max(place for place, one in enumerate(own) if one.name in ("app", "recipe")) + 1
+    shared = inspect.signature(_options, eval_str=True).parameters.values()
+    every = [*own[:behind], *shared, *own[behind:]]
+    by_name = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in every]
+    command.__signature__ = inspect.Signature(by_name)  # type: ignore[attr-defined]
+    return command
+
 
 OF_APPS = frozenset(
     {

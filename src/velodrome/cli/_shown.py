@@ -8,7 +8,6 @@ from typing import Any, Self
 
 from velodrome.cli._stderr import NumberedLines, tell
 from velodrome.model import quantity, results
-from velodrome.model.diagnosis import Diagnosis, Evidence
 from velodrome.model.errors import NothingMeasuredError
 from velodrome.model.measurement import Failed, Measurement
 from velodrome.model.results import Result
@@ -32,7 +31,7 @@ class Shown(Quiet):
         self.verdict: Verdict | None = None
         for name in (
             "preparing",
-            "heat_started",
+            "session_started",
             "experiment_started",
             "found",
             "profile_started",
@@ -120,31 +119,6 @@ class CapacityLines(NumberedLines, Quiet):
     def sampled(self, sample: Sample, measured: Measurement | None) -> None:
         """Write a closed loop."""
         self.line(searches.sample_line(sample, measured.load.sent.p50 if measured else None))
-
-
-class DoctorLines(NumberedLines, Quiet):
-    """Writes what a doctor does to standard error."""
-
-    def said(self, sentence: str) -> None:
-        """Write it."""
-        tell(sentence)
-
-    def preparing(self, text: str) -> None:
-        """Write it."""
-        tell(text)
-
-    def screened(self, screens: Sequence[Evidence]) -> None:
-        """Write what the screens saw."""
-        for evidence in screens:
-            tell(f"  {evidence.said}")
-
-    def trying(self, fault: str, why: str, seconds: float) -> None:
-        """Write what is tried next."""
-        tell(f"trying {fault}, about {quantity.duration(seconds)}: {why}")
-
-    def diagnosed(self, diagnosis: Diagnosis) -> None:
-        """Write a diagnosis."""
-        tell(f"{diagnosis.id}: {diagnosis.ruling}: {diagnosis.reason}")
 
 
 class TuningLines(NumberedLines, Quiet):

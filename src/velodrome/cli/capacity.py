@@ -3,7 +3,7 @@
 import json
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -16,6 +16,7 @@ from velodrome.model.load import INDEPENDENT
 NAME = "capacity"
 
 
+@apps.describes_an_app
 def command(
     context: typer.Context,
     stack: Annotated[
@@ -23,14 +24,6 @@ def command(
     ],
     app: apps.AppName = "",
     recipe: apps.RecipeName = "",
-    request: apps.Lines = None,
-    requests: apps.File = None,
-    access_log: apps.AccessLog = None,
-    openapi: apps.OpenApi = None,
-    methods: apps.Methods = "",
-    trust: apps.TrustGiven = False,
-    header: apps.Header = None,
-    header_file: apps.HeaderFile = None,
     slo: server.Slo = None,
     arrivals: server.OfUsers = INDEPENDENT,
     closed: Annotated[
@@ -47,18 +40,6 @@ def command(
     cpus: server.Cpus = None,
     memory: server.Memory = "",
     link: server.Between = "",
-    python: apps.Python = "",
-    cwd: apps.Cwd = "",
-    env: apps.Env = None,
-    env_file: apps.EnvFile = None,
-    secret: apps.Secret = None,
-    interface: apps.Interface = "",
-    upstream: apps.Upstream = None,
-    proto: apps.Proto = "",
-    setup: apps.Setup = "",
-    teardown: apps.Teardown = "",
-    user: apps.User = "",
-    allow_sdist: apps.AllowSdist = False,
     duration: Annotated[
         str, server.of_load("-z", "--duration", help="Duration of each load (3s; --closed 2s).")
     ] = "",
@@ -77,6 +58,7 @@ def command(
     wait: server.Wait = False,
     as_json: server.AsJson = False,
     dry_run: server.DryRun = False,
+    **_of_app: Any,
 ) -> None:
     """Find the highest rate at which the SLO holds, with an interval, or say why there is none."""
     with heavy:

@@ -1,7 +1,7 @@
 """`velodrome compare`: serve an app of the user's own on every stack that can, and say which one to deploy."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -15,6 +15,7 @@ NAME = "compare"
 DEFAULTS = Terms()
 
 
+@apps.describes_an_app
 def command(
     context: typer.Context,
     app: Annotated[
@@ -23,26 +24,6 @@ def command(
             help="module:attribute, module:factory, a Django settings module; each of several is ranked separately."
         ),
     ],
-    request: apps.Lines = None,
-    requests: apps.File = None,
-    access_log: apps.AccessLog = None,
-    openapi: apps.OpenApi = None,
-    methods: apps.Methods = "",
-    trust: apps.TrustGiven = False,
-    header: apps.Header = None,
-    header_file: apps.HeaderFile = None,
-    python: apps.Python = "",
-    cwd: apps.Cwd = "",
-    env: apps.Env = None,
-    env_file: apps.EnvFile = None,
-    secret: apps.Secret = None,
-    interface: apps.Interface = "",
-    upstream: apps.Upstream = None,
-    proto: apps.Proto = "",
-    setup: apps.Setup = "",
-    teardown: apps.Teardown = "",
-    user: apps.User = "",
-    allow_sdist: apps.AllowSdist = False,
     connections: server.Connections = DEFAULTS.connections,
     rate: Annotated[
         float | None,
@@ -90,6 +71,7 @@ def command(
         str,
         server.of_results(metavar="REVISION", help="Send this git revision instead of the folder as it is."),
     ] = "",
+    **_of_app: Any,
 ) -> None:
     """Serve APP on every stack that can, with its own interpreter and packages, and rank the stacks."""
     with heavy:

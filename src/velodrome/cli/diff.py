@@ -43,6 +43,7 @@ def _of_judging(*names: str, **more: Any) -> Any:
     return typer.Option(*names, rich_help_panel=JUDGING, **more)
 
 
+@apps.describes_an_app
 def command(
     context: typer.Context,
     before: Annotated[
@@ -78,26 +79,6 @@ def command(
     app: Annotated[
         str, apps._of_app("--app", help="BEFORE and AFTER are revisions of this app: module:attribute.")
     ] = "",
-    request: apps.Lines = None,
-    requests: apps.File = None,
-    access_log: apps.AccessLog = None,
-    openapi: apps.OpenApi = None,
-    methods: apps.Methods = "",
-    trust: apps.TrustGiven = False,
-    header: apps.Header = None,
-    header_file: apps.HeaderFile = None,
-    python: apps.Python = "",
-    cwd: apps.Cwd = "",
-    env: apps.Env = None,
-    env_file: apps.EnvFile = None,
-    secret: apps.Secret = None,
-    interface: apps.Interface = "",
-    upstream: apps.Upstream = None,
-    proto: apps.Proto = "",
-    setup: apps.Setup = "",
-    teardown: apps.Teardown = "",
-    user: apps.User = "",
-    allow_sdist: apps.AllowSdist = False,
     stack: Annotated[
         list[str] | None,
         server.of_server(
@@ -124,6 +105,7 @@ def command(
     ] = None,
     wait: server.Wait = False,
     dry_run: server.DryRun = False,
+    **_of_app: Any,
 ) -> None:
     """Show what became worse or better: percentiles, throughput, CPU per request, memory, with intervals.
 

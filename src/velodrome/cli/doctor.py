@@ -3,14 +3,14 @@
 import json
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from velodrome.cli import _app_options as apps
 from velodrome.cli import _server_options as server
 from velodrome.cli._load_outputs import check_paths
-from velodrome.cli._stderr import FAILED
+from velodrome.cli._stderr import FAILED, tell
 from velodrome.cli.main import heavy
 
 NAME = "doctor"
@@ -18,6 +18,7 @@ ANY = "any"
 """Of `--fail-on`: whichever cause."""
 
 
+@apps.describes_an_app
 def command(
     context: typer.Context,
     app: apps.AppName = "",
@@ -29,14 +30,6 @@ def command(
         ),
     ] = "",
     recipe: apps.RecipeName = "",
-    request: apps.Lines = None,
-    requests: apps.File = None,
-    access_log: apps.AccessLog = None,
-    openapi: apps.OpenApi = None,
-    methods: apps.Methods = "",
-    trust: apps.TrustGiven = False,
-    header: apps.Header = None,
-    header_file: apps.HeaderFile = None,
     workers: server.Workers = None,
     threads: server.Threads = None,
     loop: server.Loop = None,
@@ -44,18 +37,6 @@ def command(
     cpus: server.Cpus = None,
     memory: server.Memory = "",
     link: server.Between = "",
-    python: apps.Python = "",
-    cwd: apps.Cwd = "",
-    env: apps.Env = None,
-    env_file: apps.EnvFile = None,
-    secret: apps.Secret = None,
-    interface: apps.Interface = "",
-    upstream: apps.Upstream = None,
-    proto: apps.Proto = "",
-    setup: apps.Setup = "",
-    teardown: apps.Teardown = "",
-    user: apps.User = "",
-    allow_sdist: apps.AllowSdist = False,
     slo: server.Slo = None,
     budget: Annotated[
         str, server.of_results("--budget", help="No experiment begins that would end later.")
@@ -88,12 +69,20 @@ def command(
     show: Annotated[
         bool, server.of_results("--list", help="Explain every fault it looks for, and stop.")
     ] = False,
+    agents: Annotated[
+        str,
+        server.of_results(
+            "--agents",
+            help="Have an agent of a coordinator (tls://host:8786), or of N of this machine, examine it on its host.",
+        ),
+    ] = "",
+    keys: server.Keys = "",
     wait: server.Wait = False,
     as_json: server.AsJson = False,
+    **_of_app: Any,
 ) -> None:
     """Prove what is wrong with an app on a server, by experiments in which one thing changes."""
     with heavy:
-        from velodrome.cli._shown import DoctorLines  # noqa: PLC0415
         from velodrome.report import diagnoses, diagnosis_page  # noqa: PLC0415
         from velodrome.report.json import save  # noqa: PLC0415
         from velodrome.usecases import diagnose  # noqa: PLC0415
@@ -118,8 +107,10 @@ def command(
         tuple(skip or ()),
         wait,
         server.conditions(slo),
+        agents=agents,
+        keys=Path(keys) if keys else None,
     )
-    found = diagnose.diagnose(spec, DoctorLines())
+    found = diagnose.diagnose(spec, diagnose.Sentences(tell))
     if as_json:
         print(json.dumps(found.document()))
     else:

@@ -3,7 +3,7 @@
 import json
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -17,18 +17,11 @@ from velodrome.model.tuning import Goal
 NAME = "tune"
 
 
+@apps.describes_an_app
 def command(
     context: typer.Context,
     app: apps.AppName = "",
     recipe: apps.RecipeName = "",
-    request: apps.Lines = None,
-    requests: apps.File = None,
-    access_log: apps.AccessLog = None,
-    openapi: apps.OpenApi = None,
-    methods: apps.Methods = "",
-    trust: apps.TrustGiven = False,
-    header: apps.Header = None,
-    header_file: apps.HeaderFile = None,
     slo: server.Slo = None,
     rate: Annotated[
         float | None,
@@ -45,18 +38,6 @@ def command(
     ] = None,
     cpus: server.Cpus = None,
     memory: server.Memory = "",
-    python: apps.Python = "",
-    cwd: apps.Cwd = "",
-    env: apps.Env = None,
-    env_file: apps.EnvFile = None,
-    secret: apps.Secret = None,
-    interface: apps.Interface = "",
-    upstream: apps.Upstream = None,
-    proto: apps.Proto = "",
-    setup: apps.Setup = "",
-    teardown: apps.Teardown = "",
-    user: apps.User = "",
-    allow_sdist: apps.AllowSdist = False,
     budget: Annotated[str, server.of_results(help="Time limit.")] = "10m",
     paste: server.Paste = False,
     agents: server.Agents = "",
@@ -73,6 +54,7 @@ def command(
     wait: server.Wait = False,
     as_json: server.AsJson = False,
     dry_run: server.DryRun = False,
+    **_of_app: Any,
 ) -> None:
     """Search stack, workers, threads and loop for the highest capacity at the SLO, or the least CPU for a rate."""
     with heavy:

@@ -439,7 +439,7 @@ TAKEN_BY_FRAME = 4
 
 
 class RaceView:
-    """Follows a race by plain events: started, (preparing | heat_started | finished)*, verdict.
+    """Follows a race by plain events: started, (preparing | session_started | finished)*, verdict.
 
     `close` (or leaving the context) gives the terminal back, also after an error.
     """
@@ -496,7 +496,7 @@ class RaceView:
         self._now = visible(text)
         self._plain(f"  {self._now}")
 
-    def heat_started(self, label: str, seconds_left: float | None) -> None:
+    def session_started(self, label: str, seconds_left: float | None) -> None:
         """Tell which server session runs now and how long the rest of the race takes."""
         self._now = visible(label)
         if seconds_left is not None:

@@ -126,10 +126,10 @@ def by_agents(agents: str, folder: Path | None = None) -> Iterator[Callable[[Loa
     """Yield what carries loads, one after the other, by the same agents; it and this raise what `load` does."""
     with reached(agents, folder) as (text, keys_folder):
         address = talking.Address.read(text)
-        way = talking.security(address.scheme, keys_folder)
+        security = talking.security(address.scheme, keys_folder)
 
         def carried(spec: LoadSpec, on_event: OnEvent) -> Document:
-            document = talking.run(conducting.load(spec, address, way, on_event))
+            document = talking.run(conducting.load(spec, address, security, on_event))
             return document | {"server": None, "limit": _limit(document)}
 
         yield carried
@@ -141,12 +141,12 @@ def overview(agents: str, folder: Path | None = None, *, transfers: bool = False
     `transfers`: also how much goes through, which takes some seconds. Raises what `listed` does.
     """
     address = talking.Address.read(agents)
-    way = talking.security(address.scheme, folder)
-    return talking.run(_overview(address, way, transfers))
+    security = talking.security(address.scheme, folder)
+    return talking.run(_overview(address, security, transfers))
 
 
-async def _overview(address: talking.Address, way: Any, transfers: bool) -> dict[str, Any]:
-    async with _met(address, way) as players:
+async def _overview(address: talking.Address, security: Any, transfers: bool) -> dict[str, Any]:
+    async with _met(address, security) as players:
         found = await mesh.between(players, transfers)
         return {
             "schema": "velodrome/agents/1",
@@ -160,19 +160,19 @@ async def _overview(address: talking.Address, way: Any, transfers: bool) -> dict
 def listed(agents: str, folder: Path | None = None) -> list[dict[str, Any]]:
     """Return what agents a coordinator has, with their clocks. Raises what `load` does of the way to them."""
     address = talking.Address.read(agents)
-    way = talking.security(address.scheme, folder)
-    return talking.run(_listed(address, way))
+    security = talking.security(address.scheme, folder)
+    return talking.run(_listed(address, security))
 
 
-async def _listed(address: talking.Address, way: Any) -> list[dict[str, Any]]:
-    async with _met(address, way) as players:
+async def _listed(address: talking.Address, security: Any) -> list[dict[str, Any]]:
+    async with _met(address, security) as players:
         return [_row(player) for player in players]
 
 
 @asynccontextmanager
-async def _met(address: talking.Address, way: Any) -> AsyncIterator[list[Player]]:
+async def _met(address: talking.Address, security: Any) -> AsyncIterator[list[Player]]:
     """Yield the agents of a coordinator, their clocks read; hang up afterwards."""
-    players = await conducting.present(address, way)
+    players = await conducting.present(address, security)
     try:
         await conducting.align(players)
         yield players

@@ -6,9 +6,10 @@ Two faults at once are common, and one hides the other: once a cause is cured, a
 """
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from threading import Timer
 
 from velodrome.diagnoses.fault import Absent, Experiment, Fault, Suspect, Unknown, catalogue, plateau
@@ -115,6 +116,38 @@ class DoctorSpec:
     slo: tuple[Condition, ...] = ()
     """What must hold; whether it does, and up to which rate, is searched as the app is and with all causes cured."""
     study: str = "doctor"
+    agents: str = ""
+    """Address of a coordinator, or a number of agents of this machine, of which one examines; empty: this machine."""
+    keys: Path | None = None
+    """Folder of the certificates for that; None: the usual one."""
+
+
+class Sentences(Quiet):
+    """Writes what goes on in an examination as sentences."""
+
+    def __init__(self, tell: Callable[[str], None]) -> None:
+        self._tell = tell
+
+    def said(self, sentence: str) -> None:
+        """Write it."""
+        self._tell(sentence)
+
+    def preparing(self, text: str) -> None:
+        """Write it."""
+        self._tell(text)
+
+    def screened(self, screens: Sequence[Evidence]) -> None:
+        """Write what the screens saw."""
+        for evidence in screens:
+            self._tell(f"  {evidence.said}")
+
+    def trying(self, fault: str, why: str, seconds: float) -> None:
+        """Write what is tried next."""
+        self._tell(f"trying {fault}, about {quantity.duration(seconds)}: {why}")
+
+    def diagnosed(self, diagnosis: Diagnosis) -> None:
+        """Write a diagnosis."""
+        self._tell(f"{diagnosis.id}: {diagnosis.ruling}: {diagnosis.reason}")
 
 
 def chosen(only: tuple[str, ...], skip: tuple[str, ...]) -> dict[str, Fault]:
@@ -129,8 +162,13 @@ def chosen(only: tuple[str, ...], skip: tuple[str, ...]) -> dict[str, Fault]:
 def diagnose(spec: DoctorSpec, follower: Quiet) -> Examination:
     """Examine an app on a stack.
 
-    Raises what is wrong with the app, TooSlowError, UnknownNameError, UnknownKnobError, NoServerError, BusyError.
+    Raises what is wrong with the app, TooSlowError, UnknownNameError, UnknownKnobError, NoServerError, BusyError; with
+    agents what `diagnose_on_hosts.diagnose_there` does.
     """
+    if spec.agents:
+        from velodrome.usecases import diagnose_on_hosts  # noqa: PLC0415 - would import in a circle
+
+        return diagnose_on_hosts.diagnose_there(spec, follower)
     began = time.monotonic()
     faults = chosen(spec.only, spec.skip)
     with (

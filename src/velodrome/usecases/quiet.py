@@ -33,7 +33,7 @@ class Quiet:
     def preparing(self, text: str) -> None:
         """Report what is done before the first server session."""
 
-    def heat_started(self, label: str, seconds_left: float | None) -> None:
+    def session_started(self, label: str, seconds_left: float | None) -> None:
         """Report the server session that begins."""
 
     def experiment_started(self, experiment: Experiment) -> None:

@@ -18,7 +18,7 @@ from velodrome.model.results import Result, adapter
 from velodrome.model.trial import Session
 from velodrome.model.tuning import Ask, Candidate, Observation
 from velodrome.run.cluster import blocks
-from velodrome.run.cluster.apart import Way
+from velodrome.run.cluster.apart import Channel
 from velodrome.run.racing.opening import held, prepared, proven
 from velodrome.run.racing.race import serving
 from velodrome.usecases.recording import Record
@@ -49,9 +49,11 @@ class _Reported(Record):
 class _HostTuning(blocks.HostRace):
     """A tuning on this host."""
 
-    def __init__(self, said: Mapping[str, Any], say: Callable[[dict[str, Any]], None], way: Way) -> None:
+    def __init__(
+        self, said: Mapping[str, Any], say: Callable[[dict[str, Any]], None], channel: Channel
+    ) -> None:
         """Raises what is wrong with it here."""
-        super().__init__(said, say, way)
+        super().__init__(said, say, channel)
         self._held = ExitStack()
         self._record = _Reported(self._entry)
         self._benches: Benches | None = None

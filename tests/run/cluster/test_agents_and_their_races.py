@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import pytest
 from tests.run import made
-from tests.run.racing.short_race import Told, heats, lab, raced, study
+from tests.run.racing.short_race import Told, lab, raced, sessions, study
 
 from velodrome.model import results
 from velodrome.model.errors import AgentLostError, AgentsDifferError, AgentsRefuseRaceError
@@ -29,10 +29,10 @@ WAY = talking.security("tcp")
 
 
 class Process:
-    """Stands for the process of a race: answers each errand as it comes."""
+    """Stands for the process of a race: answers each work unit as it comes."""
 
     def __init__(self, version: str = "3.11.7", refuses: str = "") -> None:
-        self.errands: list[str] = []
+        self.units: list[str] = []
         self._in, self._work = os.pipe()
         self._out, self._said = os.pipe()
         self.output = os.fdopen(self._out, "rb", buffering=0)
@@ -52,9 +52,9 @@ class Process:
                 return
             say(event="ready", facts={"cpu": "made up"}, pythons={"": self._version})
             for line in lines:
-                errand = json.loads(line)
-                self.errands.append(errand["name"])
-                for trial in (read_trial(plain) for session in errand["sessions"] for plain in session):
+                unit = json.loads(line)
+                self.units.append(unit["name"])
+                for trial in (read_trial(plain) for session in unit["sessions"] for plain in session):
                     say(event="entry", line=results.dump(made.measurement(trial)))
                 say(event="whole")
 
@@ -141,7 +141,7 @@ def agents(
 
 def run(out: Path, hosts: handing.Hosts, count: int = 3) -> race.Finished:
     whole = study(blocks=count)
-    return raced(Race(whole, heats(whole), out, elsewhere=hosts), lab(), Told())
+    return raced(Race(whole, sessions(whole), out, elsewhere=hosts), lab(), Told())
 
 
 def hosts_by_block(out: Path) -> dict[int, set[str]]:
@@ -158,13 +158,13 @@ def test_an_errand_whose_answer_was_lost_is_not_run_twice(
     process = Process()
 
     def breaks(operation: str, number: int) -> str:
-        return {"errand": "back" if number % 2 else "", "poll": "there" if number % 3 == 0 else ""}.get(
+        return {"unit": "back" if number % 2 else "", "poll": "there" if number % 3 == 0 else ""}.get(
             operation, ""
         )
 
     with agents(monkeypatch, {"a": process}, breaks) as hosts:
         assert run(tmp_path / "run", hosts).how == "complete"
-    assert process.errands == ["block 1", "block 2", "block 3"]
+    assert process.units == ["block 1", "block 2", "block 3"]
     lines = (tmp_path / "run" / store.NAME).read_text().splitlines()
     assert len(lines) == 1 + 12
 
@@ -187,7 +187,7 @@ def test_with_all_cut_off_the_race_ends_with_what_there_is(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     def breaks(operation: str, number: int) -> str:
-        return "there" if operation == "errand" and number > 1 else ""
+        return "there" if operation == "unit" and number > 1 else ""
 
     with agents(monkeypatch, {"a": Process()}, breaks) as hosts:
         ended = run(tmp_path / "run", hosts)
@@ -205,7 +205,7 @@ def test_what_an_agent_refuses_is_said_with_its_name_and_nothing_is_left(
     ):
         run(tmp_path / "run", hosts)
     assert not (tmp_path / "run").exists()
-    assert processes["a"].errands == []
+    assert processes["a"].units == []
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,7 @@ class Seen(Quiet):
     def preparing(self, text: str) -> None:
         self.said_so.append(text)
 
-    def heat_started(self, label: str, seconds_left: float | None) -> None:
+    def session_started(self, label: str, seconds_left: float | None) -> None:
         self.labels.append(label)
 
     def finished(self, result: Result) -> None:

@@ -21,7 +21,7 @@ from velodrome.model.load import Closed, Limits, Load
 from velodrome.run import engine
 from velodrome.run.cluster import apart, placing
 from velodrome.run.cluster.agent import VERSION
-from velodrome.run.cluster.apart import Around, Conducted, Way
+from velodrome.run.cluster.apart import Around, Channel, Conducted
 from velodrome.run.cluster.conducting import Player
 from velodrome.run.cluster.placing import Cast, chosen, refuse_unfit
 from velodrome.run.drivers.driver import LoadEvent, Target
@@ -146,26 +146,26 @@ def test_a_load_is_the_same_once_it_was_sent() -> None:
 
 
 class Conducting:
-    """Answers «load this» with words, from a thread of its own."""
+    """Answers «load this» with messages, from a thread of its own."""
 
-    def __init__(self, *words: Mapping[str, Any], begin_in_s: float = 0.05) -> None:
+    def __init__(self, *messages: Mapping[str, Any], begin_in_s: float = 0.05) -> None:
         self.said: list[Mapping[str, Any]] = []
-        self.way = Way(self._hear)
-        self._words, self._begin_in_s = words, begin_in_s
+        self.channel = Channel(self._take)
+        self._messages, self._begin_in_s = messages, begin_in_s
 
-    def _hear(self, event: Mapping[str, Any]) -> None:
+    def _take(self, event: Mapping[str, Any]) -> None:
         self.said.append(event)
         if event["event"] == "load":
             threading.Thread(target=self._conduct, args=(event["number"],), daemon=True).start()
 
     def _conduct(self, number: int) -> None:
-        for word in self._words:
+        for message in self._messages:
             at = (
                 {"at_ns": time.monotonic_ns() + round(self._begin_in_s * 1e9)}
-                if word["is"] == "began"
+                if message["is"] == "began"
                 else {}
             )
-            self.way.hear({"about": number, **word, **at})
+            self.channel.receive({"about": number, **message, **at})
 
 
 LOAD = Load(Closed(2), 0.1, 0.05)
@@ -190,7 +190,7 @@ def run(conducting: Conducting, load: Load = LOAD, go_on: bool = True) -> tuple[
         seen.append(event)
         return go_on
 
-    return seen, Conducted(conducting.way, Around("10.0.0.1", (0,)), 1).run(load, TARGET, on)
+    return seen, Conducted(conducting.channel, Around("10.0.0.1", (0,)), 1).run(load, TARGET, on)
 
 
 def ended() -> Mapping[str, Any]:
@@ -202,7 +202,7 @@ def test_the_span_begins_and_ends_by_the_servers_own_clock_and_the_busiest_agent
         def _conduct(self, number: int) -> None:
             super()._conduct(number)
             time.sleep(0.4)  # the document comes after the span
-            self.way.hear({"about": number, **ended()})
+            self.channel.receive({"about": number, **ended()})
 
     seen, found = run(Late({"is": "began"}))
     moments = {event.kind: event.facts["monotonic_ns"] for event in seen if event.kind != "tick"}

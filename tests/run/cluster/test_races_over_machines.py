@@ -163,7 +163,7 @@ def test_a_loading_agent_that_is_killed_spoils_its_trial_ends_the_race_and_resum
 
             number = 0
 
-            def heat_started(self, label: str, seconds_left: float | None) -> None:
+            def session_started(self, label: str, seconds_left: float | None) -> None:
                 Kills.number += 1
                 if Kills.number == 2:
                     threading.Timer(2.0, lambda: os.kill(there["more"].pid, signal.SIGKILL)).start()

@@ -55,7 +55,7 @@ def study(recipe: Recipe = made.HELLO, blocks: int = 2, budget_s: float | None =
     return Study("short", "A short race", (question,), CONTESTANTS, blocks=blocks, budget_s=budget_s)
 
 
-def heats(of: Study, limits: Limits | None = None) -> tuple[Session, ...]:
+def sessions(of: Study, limits: Limits | None = None) -> tuple[Session, ...]:
     return tuple(
         Session(
             tuple(
@@ -101,7 +101,7 @@ class Told:
     def __init__(self, aloud: bool = False) -> None:
         self.aloud = aloud
         self.prepared: list[str] = []
-        self.heats: list[tuple[str, float | None]] = []
+        self.sessions: list[tuple[str, float | None]] = []
         self.results: list[Result] = []
         self.findings: list[Finding] = []
         self.profiles: list[Profile] = []
@@ -110,9 +110,9 @@ class Told:
     def preparing(self, text: str) -> None:
         self.prepared.append(text)
 
-    def heat_started(self, label: str, seconds_left: float | None) -> None:
-        self.heats.append((label, seconds_left))
-        self.order.append(f"heat {label}")
+    def session_started(self, label: str, seconds_left: float | None) -> None:
+        self.sessions.append((label, seconds_left))
+        self.order.append(f"session {label}")
 
     def step(self, step: race.Step) -> None:
         match step:
@@ -149,7 +149,7 @@ def main() -> int:
     race.AGAIN_TIMES = 0  # whoever reads this counts trials, whatever disturbs them
     out, *options = sys.argv[1:]
     asked = whole()
-    whole_race = Race(asked, heats(asked), Path(out), resume="--resume" in options, wait_s=20)
+    whole_race = Race(asked, sessions(asked), Path(out), resume="--resume" in options, wait_s=20)
     try:
         raced(whole_race, lab(choose_driver), Told(aloud=True))
     except VelodromeError as error:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from tests.run.racing.short_race import heats, whole
+from tests.run.racing.short_race import sessions, whole
 
 from velodrome.model.measurement import Measurement
 from velodrome.run.machine import limits
@@ -24,7 +24,7 @@ TOKEN = "VELODROME_KILL_TEST"
 SEED = 4711
 WHOLE_S = 3.6
 """About what the whole race takes; moments are drawn from here."""
-TRIALS = sum(len(heat.trials) for heat in heats(whole()))
+TRIALS = sum(len(session.trials) for session in sessions(whole()))
 
 
 class Running:

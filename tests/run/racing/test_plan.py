@@ -8,7 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 from tests.run.racing import short_race
-from tests.run.racing.short_race import CALLS, heats, lab, study
+from tests.run.racing.short_race import CALLS, lab, sessions, study
 
 from velodrome.model.errors import LimitError
 from velodrome.model.load import Limits, Link
@@ -34,7 +34,7 @@ def with_link(session: Session) -> Session:
 
 def whole() -> RunPlan:
     asked = study(CALLS, blocks=2, budget_s=60.0)
-    first, *rest = heats(asked, Limits(1, 512_000_000))
+    first, *rest = sessions(asked, Limits(1, 512_000_000))
     race = Race(asked, (with_link(first), *rest), Path("out"))
     return plan_of_race(race, two_cpus(), lambda session: 2.0 * len(session.trials))
 
@@ -50,7 +50,7 @@ def test_a_plan_is_made_without_starting_anything(tmp_path: Path) -> None:
 def test_it_has_every_session_in_order_with_its_cpus_limits_link_services_and_time() -> None:
     plan = whole()
     assert [one.cell for one in plan.sessions] == [
-        one.trials[0].cell for one in heats(study(CALLS, blocks=2))
+        one.trials[0].cell for one in sessions(study(CALLS, blocks=2))
     ]
     assert [one.block for one in plan.sessions] == [0, 0, 1, 1]
     assert plan.seconds == 16.0
@@ -84,17 +84,17 @@ def test_its_lines_name_each_session_its_place_and_how_long_all_takes() -> None:
 
 def test_what_all_sessions_share_is_said_once() -> None:
     asked = study()
-    lines = plan_of("study short", heats(asked), two_cpus()).lines()
+    lines = plan_of("study short", sessions(asked), two_cpus()).lines()
     assert sum("server on CPU" in line for line in lines) == 1
 
 
 def test_limits_that_cannot_be_held_are_refused_before_anything_is_started() -> None:
     with pytest.raises(LimitError):
-        plan_of("too many", heats(study(), Limits(cpus=0)), two_cpus())
+        plan_of("too many", sessions(study(), Limits(cpus=0)), two_cpus())
 
 
 def test_a_stack_that_is_not_there_needs_no_environment_and_keeps_its_place() -> None:
-    plan = plan_of("none", heats(study(blocks=1)), replace(two_cpus(), stacks={}))
+    plan = plan_of("none", sessions(study(blocks=1)), replace(two_cpus(), stacks={}))
     assert plan.environments == ()
     assert len(plan.sessions) == 2
 
@@ -110,6 +110,6 @@ def test_each_server_gets_control_groups_of_its_own_of_the_same_plan(tmp_path: P
 
 
 def test_a_session_by_itself_has_the_same_place_as_in_a_race() -> None:
-    (session, *_) = heats(short_race.study())
+    (session, *_) = sessions(short_race.study())
     race = plan_of("study short", [session], two_cpus())
     assert planned(session, two_cpus()).seat.placement == race.sessions[0].seat.placement

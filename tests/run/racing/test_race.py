@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.run import made
 from tests.run.racing.plain_driver import PlainDriver
-from tests.run.racing.short_race import CONTESTANTS, LOADS, Told, bare, heats, lab, raced, study
+from tests.run.racing.short_race import CONTESTANTS, LOADS, Told, bare, lab, raced, sessions, study
 
 from velodrome.guest.recipe import Recipe
 from velodrome.guest.stack import Stack
@@ -85,7 +85,7 @@ def repeated(
 
     monkeypatch.setattr(race, "run_session", session)
     asked = study(blocks=2)
-    plan = plan_of("short", heats(asked), lab(), lambda _: seconds)
+    plan = plan_of("short", sessions(asked), lab(), lambda _: seconds)
     told = Told()
     assert len([*race.Scheduler(plan).results(lab(), told)]) == len(ran)
     return ran
@@ -124,7 +124,7 @@ class Chooses:
 
     def sessions(self, block: int) -> Sequence[Session]:
         return tuple(
-            Session(tuple(replace(trial, block=block) for trial in one.trials)) for one in heats(ONE_BLOCK)
+            Session(tuple(replace(trial, block=block) for trial in one.trials)) for one in sessions(ONE_BLOCK)
         )
 
 
@@ -141,11 +141,11 @@ def settled(
 
     monkeypatch.setattr(race, "run_session", session)
     whole = replace(study(blocks=blocks), until_settled=True)
-    asked = Race(whole, heats(whole), out, resume=resume, settling=chooses.settling)
+    asked = Race(whole, sessions(whole), out, resume=resume, settling=chooses.settling)
     return raced(asked, lab(), Told()), ran
 
 
-CELLS = [heat.trials[0].cell for heat in heats(ONE_BLOCK)]
+CELLS = [session.trials[0].cell for session in sessions(ONE_BLOCK)]
 FIRST, SECOND = (one.label for one in CONTESTANTS)
 
 
@@ -197,24 +197,24 @@ def test_repeats_take_a_quarter_of_the_time_of_a_plan_at_most(monkeypatch: pytes
     assert len(repeated(monkeypatch, STOLEN, {LOADS[0].label: 99})) == 8
 
 
-def test_every_trial_of_every_heat_is_in_the_file_in_order(tmp_path: Path) -> None:
+def test_every_trial_of_every_session_is_in_the_file_in_order(tmp_path: Path) -> None:
     told = Told()
-    all_heats = heats(ONE_BLOCK)
-    finished = raced(Race(ONE_BLOCK, all_heats, tmp_path / "out"), lab(), told)
-    keys = [trial.key for heat in all_heats for trial in heat.trials]
+    all_sessions = sessions(ONE_BLOCK)
+    finished = raced(Race(ONE_BLOCK, all_sessions, tmp_path / "out"), lab(), told)
+    keys = [trial.key for session in all_sessions for trial in session.trials]
     found = store.read(tmp_path / "out")
     assert [result.trial.key for result in found.trials] == keys
     assert found.trials == tuple(told.results)
     assert all(isinstance(result, Measurement) for result in found.trials)
     assert (finished.done, finished.total, finished.how) == (4, 4, "complete")
     assert found.header.study == ONE_BLOCK
-    assert [label for label, _ in told.heats] == [heat.trials[0].cell for heat in all_heats]
-    left = [seconds for _, seconds in told.heats]
+    assert [label for label, _ in told.sessions] == [session.trials[0].cell for session in all_sessions]
+    left = [seconds for _, seconds in told.sessions]
     assert all(seconds is not None and seconds > 0 for seconds in left)
 
 
 def test_resuming_runs_only_what_is_missing_and_tells_what_is_there(tmp_path: Path) -> None:
-    whole = heats(ONE_BLOCK)
+    whole = sessions(ONE_BLOCK)
     raced(Race(ONE_BLOCK, whole[:1], tmp_path / "out"), lab(), Told())
     before = store.read(tmp_path / "out").trials
     told = Told()
@@ -223,11 +223,11 @@ def test_resuming_runs_only_what_is_missing_and_tells_what_is_there(tmp_path: Pa
     assert len(before) == 2
     assert after[:2] == before
     assert tuple(told.results) == after
-    assert len(told.heats) == 1
+    assert len(told.sessions) == 1
 
 
 def test_what_the_machine_spoilt_is_measured_again_when_asked_for_and_only_that(tmp_path: Path) -> None:
-    whole = heats(ONE_BLOCK)[:1]
+    whole = sessions(ONE_BLOCK)[:1]
     out = tmp_path / "out"
     raced(Race(ONE_BLOCK, whole, out), lab(), Told())
     before = store.read(out)
@@ -238,11 +238,11 @@ def test_what_the_machine_spoilt_is_measured_again_when_asked_for_and_only_that(
         file.writelines(f"{results.dump(one)}\n" for one in spoilt)
     plain = Told()
     raced(Race(ONE_BLOCK, whole, out, resume=True), lab(), plain)
-    assert plain.heats == []
+    assert plain.sessions == []
     again = Told()
     raced(Race(ONE_BLOCK, whole, out, resume=True, redo=True), lab(), again)
     after = {one.trial.key: one for one in store.read(out).trials}
-    assert len(again.heats) == 1
+    assert len(again.sessions) == 1
     assert STOLEN not in after[before.trials[0].trial.key].flags  # type: ignore[union-attr]
     assert SLOW in after[before.trials[1].trial.key].flags  # type: ignore[union-attr]
 
@@ -258,20 +258,20 @@ def test_a_new_race_does_not_write_over_an_old_one_nor_resume_another(tmp_path: 
 
 
 def test_a_resume_may_ask_for_more_blocks(tmp_path: Path) -> None:
-    first = heats(ONE_BLOCK)[:1]
+    first = sessions(ONE_BLOCK)[:1]
     raced(Race(ONE_BLOCK, first, tmp_path / "out"), lab(), Told())
     more = study(blocks=2)
-    again = tuple(heat for heat in heats(more) if heat.trials[0].cell == first[0].trials[0].cell)
+    again = tuple(session for session in sessions(more) if session.trials[0].cell == first[0].trials[0].cell)
     raced(Race(more, again, tmp_path / "out", resume=True), lab(), Told())
     assert {one.trial.block for one in store.read(tmp_path / "out").trials} == {0, 1}
 
 
 def test_a_failed_installation_fails_its_stack_only_and_is_tried_again_on_resume(tmp_path: Path) -> None:
-    good = heats(ONE_BLOCK)[:1]
+    good = sessions(ONE_BLOCK)[:1]
     other = replace(ONE_BLOCK.contestants[0], stack="uvicorn", knobs={})
     bad = tuple(
-        replace(heat, trials=tuple(replace(trial, contestant=other) for trial in heat.trials))
-        for heat in good
+        replace(session, trials=tuple(replace(trial, contestant=other) for trial in session.trials))
+        for session in good
     )
     attempts: list[str] = []
 
@@ -305,7 +305,7 @@ def test_a_failed_installation_fails_its_stack_only_and_is_tried_again_on_resume
 
 def test_no_block_is_begun_that_would_not_end_within_the_budget(tmp_path: Path) -> None:
     asked = study(blocks=3, budget_s=0.5)
-    finished = raced(Race(asked, heats(asked), tmp_path / "out"), lab(), Told())
+    finished = raced(Race(asked, sessions(asked), tmp_path / "out"), lab(), Told())
     assert finished.how == "budget spent"
     assert {result.trial.block for result in store.read(tmp_path / "out").trials} == {0}
 
@@ -316,7 +316,7 @@ def test_an_impossible_limit_is_told_before_anything_is_written(tmp_path: Path) 
         (Limits(memory_bytes=1000), "no Python server starts in less than 16 MiB"),
     ):
         with pytest.raises(LimitError, match=sentence):
-            raced(Race(ONE_BLOCK, heats(ONE_BLOCK, asked), tmp_path / "out"), lab(), Told())
+            raced(Race(ONE_BLOCK, sessions(ONE_BLOCK, asked), tmp_path / "out"), lab(), Told())
     assert not (tmp_path / "out").exists()
 
 
@@ -340,7 +340,7 @@ class Angry(Told):
 
 def test_a_follower_that_fails_loses_no_result(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="no room"):
-        raced(Race(ONE_BLOCK, heats(ONE_BLOCK), tmp_path / "out"), lab(), Angry())
+        raced(Race(ONE_BLOCK, sessions(ONE_BLOCK), tmp_path / "out"), lab(), Angry())
     assert len(store.read(tmp_path / "out").trials) == 1
 
 
@@ -374,7 +374,9 @@ def test_what_goes_wrong_in_one_trial_fails_it_alone_and_is_named(
 ) -> None:
     faulty = Faulty(error)
     told = Told()
-    finished = raced(Race(ONE_BLOCK, heats(ONE_BLOCK), tmp_path / "out"), lab(lambda *_, **__: faulty), told)
+    finished = raced(
+        Race(ONE_BLOCK, sessions(ONE_BLOCK), tmp_path / "out"), lab(lambda *_, **__: faulty), told
+    )
     assert (finished.done, finished.total) == (4, 4)
     first, *others = told.results
     assert isinstance(first, Failed)
@@ -390,7 +392,7 @@ def test_a_bug_in_a_trial_is_told_with_where_its_traceback_is(
 ) -> None:
     monkeypatch.setattr("velodrome.run.racing.session.validity.flags", "".index)
     told = Told()
-    raced(Race(ONE_BLOCK, heats(ONE_BLOCK)[:1], tmp_path / "out"), lab(), told)
+    raced(Race(ONE_BLOCK, sessions(ONE_BLOCK)[:1], tmp_path / "out"), lab(), told)
     crashes = list((tmp_path / "cache" / "crashes").iterdir())
     assert len(crashes) == len(told.results) == 2
     for one in told.results:
@@ -401,7 +403,7 @@ def test_a_bug_in_a_trial_is_told_with_where_its_traceback_is(
 
 
 def test_an_interrupt_ends_the_race_and_keeps_what_was_finished(tmp_path: Path) -> None:
-    whole = heats(ONE_BLOCK)
+    whole = sessions(ONE_BLOCK)
     with pytest.raises(RaceInterruptedError) as ended:
         raced(
             Race(ONE_BLOCK, whole, tmp_path / "out"),
@@ -424,11 +426,11 @@ def test_a_server_that_cannot_be_stopped_as_planned_fails_its_last_trial_alone(
 
     monkeypatch.setattr(Server, "stop", failing)
     told = Told()
-    raced(Race(ONE_BLOCK, heats(ONE_BLOCK), tmp_path / "out"), lab(), told)
+    raced(Race(ONE_BLOCK, sessions(ONE_BLOCK), tmp_path / "out"), lab(), told)
     kinds = [one.failure if isinstance(one, Failed) else None for one in told.results]
     assert kinds == [None, FailureKind.STOP, None, None]
     assert [one.trial.key for one in told.results] == [
-        trial.key for heat in heats(ONE_BLOCK) for trial in heat.trials
+        trial.key for session in sessions(ONE_BLOCK) for trial in session.trials
     ]
 
 
@@ -437,7 +439,9 @@ def test_an_environment_that_fails_as_nobody_foresaw_fails_its_stack_alone(tmp_p
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(tmp_path / "cache" / "envs" / "x"))
 
     told = Told()
-    raced(Race(ONE_BLOCK, heats(ONE_BLOCK), tmp_path / "out"), replace(lab(), environment=environment), told)
+    raced(
+        Race(ONE_BLOCK, sessions(ONE_BLOCK), tmp_path / "out"), replace(lab(), environment=environment), told
+    )
     assert len(told.results) == 4
     for one in told.results:
         assert isinstance(one, Failed)
@@ -461,7 +465,7 @@ def test_results_that_cannot_be_written_end_the_race_and_what_was_written_stays_
 
     monkeypatch.setattr(os, "pwrite", full)
     with pytest.raises(OutputError, match=os.strerror(errno.ENOSPC)):
-        raced(Race(ONE_BLOCK, heats(ONE_BLOCK), tmp_path / "out"), lab(), Told())
+        raced(Race(ONE_BLOCK, sessions(ONE_BLOCK), tmp_path / "out"), lab(), Told())
     monkeypatch.undo()
     found = store.read(tmp_path / "out")
     assert len(found.trials) == 1
@@ -483,7 +487,7 @@ def test_experiments_come_first_and_profiles_last_and_resuming_repeats_neither(
         return Profile(trial, "2026-11-20T12:00:00+00:00", samples=5)
 
     monkeypatch.setattr(race, "run_experiment", finding)
-    whole = heats(ONE_BLOCK)
+    whole = sessions(ONE_BLOCK)
     asked = Race(
         ONE_BLOCK,
         whole[:1],
@@ -495,7 +499,7 @@ def test_experiments_come_first_and_profiles_last_and_resuming_repeats_neither(
     told = Told()
     raced(asked, there, told)
     cell = whole[0].trials[0].cell
-    assert told.order == ["experiment a", "experiment b", f"heat {cell}", f"profile {cell}"]
+    assert told.order == ["experiment a", "experiment b", f"session {cell}", f"profile {cell}"]
     assert tried == ["a", "b", "profile into out"]
     found = store.read(tmp_path / "out")
     assert ([one.experiment.name for one in found.findings], len(found.profiles)) == (["a", "b"], 1)
@@ -510,7 +514,7 @@ APP = App("shop:app", "wsgi", sys.executable, "/")
 
 
 def outcome(question: str, contestant: str, failure: FailureKind | None) -> Result:
-    first = heats(ONE_BLOCK)[0].trials[0]
+    first = sessions(ONE_BLOCK)[0].trials[0]
     trial = replace(
         first, question=question, contestant=Contestant(contestant), app=replace(APP, path=question)
     )
@@ -522,7 +526,7 @@ def outcome(question: str, contestant: str, failure: FailureKind | None) -> Resu
 def answers_of(*questions: str, stacks: int = 3, baselines: Sequence[str] = ()) -> race.Answers:
     trials = [
         replace(first.trials[0], question=question, contestant=Contestant(f"stack-{number}"))
-        for first in heats(ONE_BLOCK)[:1]
+        for first in sessions(ONE_BLOCK)[:1]
         for question in questions
         for number in range(stacks)
     ]
@@ -577,7 +581,7 @@ def test_each_app_is_judged_by_its_own_stacks() -> None:
 
 def test_a_race_of_an_app_that_nobody_serves_leaves_no_results(tmp_path: Path) -> None:
     apps = tuple(
-        Session(tuple(replace(trial, app=APP) for trial in session.trials)) for session in heats(ONE_BLOCK)
+        Session(tuple(replace(trial, app=APP) for trial in session.trials)) for session in sessions(ONE_BLOCK)
     )
     out = tmp_path / "out"
     with pytest.raises(AppNotServedError):

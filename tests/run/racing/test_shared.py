@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.run import made
-from tests.run.racing.short_race import Told, heats, lab, raced, study
+from tests.run.racing.short_race import Told, lab, raced, sessions, study
 
 from velodrome.model.errors import AgentsRefuseRaceError, StudyChangedError
 from velodrome.model.measurement import RanOn
@@ -18,11 +18,11 @@ from velodrome.run.lab import Lab
 from velodrome.run.racing import race, store
 from velodrome.run.racing.opening import Follower
 from velodrome.run.racing.plan import RunPlan
-from velodrome.run.racing.race import Errand, Race, Settling
+from velodrome.run.racing.race import Race, Settling, WorkUnit
 
 
 class Elsewhere:
-    """Hosts of which one after the other does an errand; the last may be lost in the middle of its own."""
+    """Hosts of which one after the other does a work unit; the last may be lost in the middle of its own."""
 
     def __init__(self, names: str = "ab", lost_after: int | None = None, refuses: str = "") -> None:
         self.names, self.lost_after, self.refuses = names, lost_after, refuses
@@ -44,19 +44,19 @@ class Elsewhere:
 
     def entries(
         self,
-        upcoming: Callable[[], Errand | None],
+        upcoming: Callable[[], WorkUnit | None],
         follower: Follower,
         out: Path,
         left_s: Callable[[], float | None],
     ) -> Iterator[Entry]:
-        errands = []
-        while (errand := upcoming()) is not None:
-            errands.append(errand)
-        self.waves.append(len(errands))
-        for number, errand in enumerate(errands):
+        units = []
+        while (unit := upcoming()) is not None:
+            units.append(unit)
+        self.waves.append(len(units))
+        for number, unit in enumerate(units):
             name = self.names[number % len(self.names)]
-            self.did.append((name, errand.name))
-            for trial in (trial for session in errand.sessions for trial in session.trials):
+            self.did.append((name, unit.name))
+            for trial in (trial for session in unit.sessions for trial in session.trials):
                 if self.lost_after == 0:
                     self.gone, self.hosts = "all lost", 0
                     return
@@ -78,7 +78,7 @@ class Chooses:
     def sessions(self, block: int) -> Sequence[Session]:
         return tuple(
             Session(tuple(replace(trial, block=block) for trial in one.trials))
-            for one in heats(study(blocks=1))
+            for one in sessions(study(blocks=1))
         )
 
 
@@ -94,7 +94,7 @@ def given_out(
     whole = replace(study(blocks=blocks), until_settled=chooses is not None)
     asked = Race(
         whole,
-        heats(whole),
+        sessions(whole),
         out,
         resume=resume,
         settling=chooses.settling if chooses else None,
@@ -142,7 +142,7 @@ def test_a_block_that_is_there_in_part_is_run_anew_by_one_host(tmp_path: Path) -
 
 def test_a_part_of_a_block_is_not_added_by_another_host(tmp_path: Path) -> None:
     out, whole = tmp_path / "run", study(blocks=2)
-    first, second = heats(whole)[::2], heats(whole)[1::2]
+    first, second = sessions(whole)[::2], sessions(whole)[1::2]
     raced(Race(whole, first, out, elsewhere=Elsewhere("a")), lab(), Told())
     with pytest.raises(StudyChangedError, match="--only"):
         raced(Race(whole, second, out, resume=True, elsewhere=Elsewhere("b")), lab(), Told())
@@ -157,6 +157,6 @@ def test_a_race_that_a_host_refuses_leaves_nothing(tmp_path: Path) -> None:
 def test_no_block_begins_that_would_end_after_the_budget(tmp_path: Path) -> None:
     whole = replace(study(blocks=3), budget_s=0.01)
     there = Elsewhere()
-    ended = raced(Race(whole, heats(whole), tmp_path / "run", elsewhere=there), lab(), Told())
+    ended = raced(Race(whole, sessions(whole), tmp_path / "run", elsewhere=there), lab(), Told())
     assert ended.how == "budget spent"
     assert there.did == [("a", "block 1")]

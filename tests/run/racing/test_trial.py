@@ -9,7 +9,7 @@ from functools import partial
 
 import pytest
 from tests.run import made
-from tests.run.racing.heats import (
+from tests.run.racing.failing_server import (
     LONGER,
     SHORT,
     failure,
@@ -56,7 +56,7 @@ def _nothing_left() -> Iterator[None]:
     nothing_left()
 
 
-def test_a_heat_gives_one_measurement_for_each_load_of_one_server(lab: Lab) -> None:
+def test_a_session_gives_one_measurement_for_each_load_of_one_server(lab: Lab) -> None:
     results = list(run_alone(trials("answer", SHORT, LONGER), lab))
     for result, load in zip(results, (SHORT, LONGER), strict=True):
         assert isinstance(result, Measurement)
@@ -148,7 +148,7 @@ def test_a_server_wrong_only_while_it_boots_is_measured(lab: Lab) -> None:
     assert result.server.boot_s > 0.4
 
 
-def test_a_failed_start_fails_every_trial_of_the_heat(lab: Lab) -> None:
+def test_a_failed_start_fails_every_trial_of_the_session(lab: Lab) -> None:
     results = list(run_alone(trials("die-at-start", SHORT, LONGER), lab))
     assert [type(result) for result in results] == [Failed, Failed]
     assert [result.trial.load for result in results] == [SHORT, LONGER]
@@ -201,7 +201,7 @@ def test_a_server_that_prints_without_end_is_measured(lab: Lab) -> None:
     assert result.load.ok > 0
 
 
-def test_abandoning_a_heat_stops_its_server_at_once(lab: Lab) -> None:
+def test_abandoning_a_session_stops_its_server_at_once(lab: Lab) -> None:
     with closing(run_alone(trials("ignore-stop", SHORT, LONGER), lab)) as results:
         first = next(results)
         assert isinstance(first, Measurement)
@@ -220,7 +220,7 @@ def test_a_memory_limit_that_is_too_small_kills_the_server_and_says_so(lab: Lab)
     assert not list(lab.where["memory"].parent.glob(f"velodrome-*-{os.getpid()}-*"))
 
 
-def test_an_environment_that_will_not_install_fails_the_heat(lab: Lab) -> None:
+def test_an_environment_that_will_not_install_fails_the_session(lab: Lab) -> None:
     def broken(
         stack: Stack, python: str | None, packages: Mapping[str, str], served: Recipe | None = None
     ) -> Environment:
@@ -233,7 +233,7 @@ def test_an_environment_that_will_not_install_fails_the_heat(lab: Lab) -> None:
     assert "its packages could not be installed" in failed.reason
 
 
-def test_a_stack_that_cannot_even_make_its_command_fails_the_heat(lab: Lab) -> None:
+def test_a_stack_that_cannot_even_make_its_command_fails_the_session(lab: Lab) -> None:
     def command(launch: Launch) -> Process:
         raise KeyError("workers")
 

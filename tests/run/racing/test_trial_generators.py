@@ -1,4 +1,4 @@
-"""What makes the load may fail too, or be another program: a result with its reason, and the heat goes on."""
+"""What makes the load may fail too, or be another program: a result with its reason, and the session goes on."""
 
 import time
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.run.racing.heats import (
+from tests.run.racing.failing_server import (
     LONGER,
     SHORT,
     failure,
@@ -49,7 +49,7 @@ class BrokenDriver(PlainDriver):
         raise DriverError("broken", -11, ("Segmentation fault",))
 
 
-def test_a_generator_that_crashes_fails_the_trial_and_not_the_heat(lab: Lab) -> None:
+def test_a_generator_that_crashes_fails_the_trial_and_not_the_session(lab: Lab) -> None:
     lab = replace(lab, driver=lambda name, placed, seed: BrokenDriver())
     results = list(run_alone(trials("answer", SHORT, LONGER), lab))
     assert [result.failure for result in results if isinstance(result, Failed)] == [FailureKind.LOAD] * 2

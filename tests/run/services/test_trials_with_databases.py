@@ -19,7 +19,7 @@ ASKING = Recipe("asking", "asks Redis", (Query(3, "redis"), Write(1, "redis"), B
 SHORT = Load(Closed(4), 0.3)
 
 
-def heat(recipe: Recipe, stack: str = "uvicorn-h11") -> Session:
+def session(recipe: Recipe, stack: str = "uvicorn-h11") -> Session:
     return Session((Trial("study", "q", recipe, Contestant(stack), SHORT, Limits(), 0),))
 
 
@@ -29,7 +29,7 @@ def lab() -> Lab:
 
 
 def test_the_database_runs_beside_the_server_and_what_it_used_is_reported(lab: Lab) -> None:
-    (result,) = run_alone(heat(ASKING), lab)
+    (result,) = run_alone(session(ASKING), lab)
     if isinstance(result, Failed) and "is not available" in result.reason:
         pytest.skip(result.reason)
     assert isinstance(result, Measurement), result
@@ -43,7 +43,7 @@ def test_the_database_runs_beside_the_server_and_what_it_used_is_reported(lab: L
 
 
 def test_a_third_party_over_grpc_is_started_as_well(lab: Lab) -> None:
-    (result,) = run_alone(heat(catalog.recipe("greeting-200ms"), "starlette-uvicorn-grpc"), lab)
+    (result,) = run_alone(session(catalog.recipe("greeting-200ms"), "starlette-uvicorn-grpc"), lab)
     assert isinstance(result, Measurement), result
     assert result.load.ok > 0
     (peer,) = result.companions
@@ -53,7 +53,7 @@ def test_a_third_party_over_grpc_is_started_as_well(lab: Lab) -> None:
 def test_a_missing_database_is_a_row_that_says_so(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("VELODROME_MONGODB", raising=False)
     recipe = Recipe("asking", "asks MongoDB", (Query(3, "mongodb"), Body(84)))
-    (result,) = run_alone(heat(recipe), lab)
+    (result,) = run_alone(session(recipe), lab)
     assert isinstance(result, Failed)
     assert result.failure is FailureKind.UNAVAILABLE
     assert "MongoDB is not available" in result.reason
@@ -71,7 +71,7 @@ def test_a_server_for_another_recipe_has_no_client_of_a_database(lab: Lab) -> No
 
 @NEEDS_LINK
 def test_behind_a_link_a_database_of_ours_is_asked_and_one_outside_is_not(lab: Lab) -> None:
-    (trial,) = heat(ASKING).trials
+    (trial,) = session(ASKING).trials
     far = Session((replace(trial, link=Link(2.0)),))
     (result,) = run_alone(far, lab)
     if isinstance(result, Failed) and "is not available" in result.reason:

@@ -171,6 +171,25 @@ class LoadElsewhereError(VelodromeError):
         super().__init__(f"the load from other hosts came to nothing: {why.removesuffix('.')}")
 
 
+class ExaminationRefusedError(VelodromeError):
+    """Raised for an app that an agent's host did not examine; `exit_code` is that of the error there."""
+
+    def __init__(self, name: str, why: str, exit_code: int) -> None:
+        self.name, self.exit_code = name, exit_code
+        super().__init__(f"on the host of agent {name}: {why}")
+
+
+class ExaminersGoneError(VelodromeError):
+    """Raised where agents that examine apps are lost, and none is left."""
+
+    def __init__(self, done: int, total: int, why: str) -> None:
+        self.done, self.total = done, total
+        super().__init__(
+            f"the agents that examine are gone ({why}): {done} of {total} examinations are done. Start them again: "
+            "velodrome agent, or velodrome cluster start"
+        )
+
+
 class AgentsGoneError(VelodromeError):
     """Raised at the end of a race that lost the agents it needs before it was done; what they measured is kept."""
 

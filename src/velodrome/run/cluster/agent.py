@@ -360,7 +360,7 @@ def _stolen(cpus: Sequence[int]) -> tuple[float, float]:
 async def serve(
     address: str,
     policy: Policy,
-    way: Any,
+    security: Any,
     *,
     starter: Starter | None = None,
     host: str | None = None,
@@ -372,7 +372,7 @@ async def serve(
     policy.checked()
     reached = talking.Address.read(address)
     host = host or talking.own_address(reached)
-    await talking.workers(reached, way)  # raises, with the cause, where there is none
+    await talking.workers(reached, security)  # raises, with the cause, where there is none
     agent = Agent(
         str(reached),
         policy,
@@ -381,7 +381,7 @@ async def serve(
         host=host,
         port=port,
         protocol=f"{reached.scheme}://",
-        security=way,
+        security=security,
     )
     try:
         await agent

@@ -1,12 +1,12 @@
 """A server whose load and third parties are on other hosts: the side of its own host.
 
     process of the race --- «load this», by an event ---> command --- conducts it ---> loading agents
-    (Conducted)         <-- how it goes, by words   ---           (placing.py)  ---> agent of third parties (Thirds)
+    (Conducted)         <-- how it goes, by messages   ---           (placing.py)  ---> agent of third parties (Thirds)
 
 The process that runs races everywhere (`blocks.py`) serves, samples and judges flags here as anywhere. In the place of
-an engine and of a third party of its own it has these: each says what it needs, and waits for words about it. When the
-measured span begins and ends it reads from its own clock: it hears before, at which moment of this clock all agents
-begin. `Thirds` is what an agent does that runs third parties for a server elsewhere.
+an engine and of a third party of its own it has these: each says what it needs, and waits for messages about it. When
+the measured span begins and ends it reads from its own clock: a message says before, at which moment of this clock all
+agents begin. `Thirds` is what an agent does that runs third parties for a server elsewhere.
 """
 
 import base64
@@ -34,12 +34,12 @@ from velodrome.run.engine import LoadSpec
 from velodrome.run.third_party import Upstream
 
 Say = Callable[[dict[str, Any]], None]
-Word = Mapping[str, Any]
+Message = Mapping[str, Any]
 
 SPEC_BODIES = ("body", "expect_body")
 """Fields of a load that are bytes."""
 QUIET_S = 90.0
-"""Without a word about a load for so long nobody conducts it: getting ready may take a minute."""
+"""Without a message about a load for so long nobody conducts it: getting ready may take a minute."""
 THIRD_S = 30.0
 """For an agent to start a third party, or to say what it did."""
 LOOK_S = 0.25
@@ -80,46 +80,46 @@ def read_spec(plain: Mapping[str, Any]) -> LoadSpec:
 # --- The process of the race.
 
 
-class Way:
+class Channel:
     """From the process of a race to the command, which conducts for it, and back."""
 
     def __init__(self, say: Say) -> None:
         self._say = say
-        self._heard: dict[int, queue.SimpleQueue[Word]] = {}
+        self._received: dict[int, queue.SimpleQueue[Message]] = {}
 
     def begin(self, event: str, **facts: Any) -> "Exchange":
         """Say that something is needed; return by what it goes on."""
-        number = len(self._heard) + 1
-        heard = self._heard[number] = queue.SimpleQueue()
+        number = len(self._received) + 1
+        received = self._received[number] = queue.SimpleQueue()
         self.say(event, number, **facts)
-        return Exchange(self, number, heard)
+        return Exchange(self, number, received)
 
     def say(self, event: str, number: int, **facts: Any) -> None:
         """Say something about what was begun."""
         self._say({"event": event, "number": number, **facts})
 
-    def hear(self, word: Word) -> None:
-        """Take a word in; by any thread."""
-        if (heard := self._heard.get(int(word["about"]))) is not None:
-            heard.put(word)
+    def receive(self, message: Message) -> None:
+        """Take a message in; by any thread."""
+        if (received := self._received.get(int(message["about"]))) is not None:
+            received.put(message)
 
 
 @dataclass(frozen=True)
 class Exchange:
-    """What was begun, and what is heard of it."""
+    """What was begun, and the messages about it."""
 
-    way: Way
+    channel: Channel
     number: int
-    heard: "queue.SimpleQueue[Word]"
+    received: "queue.SimpleQueue[Message]"
 
     def say(self, event: str) -> None:
         """Say something about it."""
-        self.way.say(event, self.number)
+        self.channel.say(event, self.number)
 
-    def word(self, limit_s: float) -> Word | None:
-        """Return the next word about it; None: there was none in that time."""
+    def message(self, limit_s: float) -> Message | None:
+        """Return the next message about it; None: there was none in that time."""
         with suppress(queue.Empty):
-            return self.heard.get(timeout=max(0.0, limit_s))
+            return self.received.get(timeout=max(0.0, limit_s))
         return None
 
 
@@ -128,8 +128,8 @@ class Conducted:
 
     name = OWN
 
-    def __init__(self, way: Way, around: Around, seed: int) -> None:
-        self._way, self._around, self._seed = way, around, seed
+    def __init__(self, channel: Channel, around: Around, seed: int) -> None:
+        self._channel, self._around, self._seed = channel, around, seed
 
     def run(self, load: Load, target: Target, on_event: OnEvent) -> LoadFacts:
         """See `Driver.run`. Raises UnfitLoadError, LoadElsewhereError."""
@@ -137,7 +137,7 @@ class Conducted:
             raise UnfitLoadError(load.driver, "agents", "other hosts", f"agents carry loads of {OWN} alone")
         # Of the specification the address alone is not the user's: servers listen on it, and agents may load it.
         spec = VelodromeDriver(seed=self._seed).spec(load, target)
-        exchange = self._way.begin("load", spec=plain_spec(spec))
+        exchange = self._channel.begin("load", spec=plain_spec(spec))
         try:
             ended = _Going(load, on_event, exchange, self._around).to_the_end()
         except BaseException:
@@ -174,32 +174,32 @@ class _Going:
         self._over = False
         self._tick: Mapping[str, Any] | None = None
 
-    def to_the_end(self) -> Word:
-        """Tell what happens as it does, and return the last word. Raises LoadElsewhereError."""
+    def to_the_end(self) -> Message:
+        """Tell what happens as it does, and return the last message. Raises LoadElsewhereError."""
         heard_at = time.monotonic()
         while True:
             wait_s = LOOK_S
             if self._to_come:
                 wait_s = min(wait_s, (self._to_come[0][0] - time.monotonic_ns()) / 1e9)
-            word = self._exchange.word(wait_s)
+            message = self._exchange.message(wait_s)
             while self._to_come and self._to_come[0][0] <= time.monotonic_ns():
                 at, kind = self._to_come.pop(0)
                 self._tell(kind, {"monotonic_ns": at})
-            if word is None:
+            if message is None:
                 if time.monotonic() - heard_at > QUIET_S:
                     raise LoadElsewhereError("nobody conducted it any more")
                 if self._tick is not None:
                     self._tell("tick", self._tick)  # whoever listens sees whether the server lives
                 continue
             heard_at = time.monotonic()
-            if (last := self._take(word)) is not None:
+            if (last := self._take(message)) is not None:
                 return last
 
-    def _take(self, word: Word) -> Word | None:
-        """Take a word in; return it if it is the last."""
-        kind = word["is"]
+    def _take(self, message: Message) -> Message | None:
+        """Take a message in; return it if it is the last."""
+        kind = message["is"]
         if kind == "began":
-            begin = int(word["at_ns"])
+            begin = int(message["at_ns"])
             measuring = begin + round(self._load.warmup_s * 1e9)
             self._to_come = [(measuring, "measuring")]
             if self._load.requests is None:
@@ -207,16 +207,16 @@ class _Going:
             for pid in _engines(self._around.pids):
                 self._tell("started", {"pid": pid})
         elif kind == "tick":
-            self._tick = word["facts"]
-            self._tell("tick", word["facts"])
+            self._tick = message["facts"]
+            self._tell("tick", message["facts"])
         elif kind == "refused":
-            raise LoadElsewhereError(str(word["why"]))
+            raise LoadElsewhereError(str(message["why"]))
         elif kind == "ended":
             now = time.monotonic_ns()
             left = [name for _, name in self._to_come]
             for name in [*left, *(["span_ended"] if self._load.requests is not None else [])]:
                 self._tell(name, {"monotonic_ns": now})  # it ended early, or by its number of requests
-            return word
+            return message
         return None
 
     def _tell(self, kind: str, facts: Mapping[str, Any]) -> None:
@@ -241,15 +241,15 @@ def _engines(agents: Iterable[int]) -> list[int]:
 class ThirdElsewhere:
     """A third party that an agent on another host runs."""
 
-    def __init__(self, exchange: Exchange, word: Word) -> None:
+    def __init__(self, exchange: Exchange, message: Message) -> None:
         self._exchange = exchange
-        self.url = str(word["url"])
-        self.pid: int | None = word.get("pid")
-        self._about = {name: word[name] for name in ("agent", "host", "round_trip_ms")}
+        self.url = str(message["url"])
+        self.pid: int | None = message.get("pid")
+        self._about = {name: message[name] for name in ("agent", "host", "round_trip_ms")}
 
     def begin(self) -> None:
         """Forget what was said before: who conducts the load has it say what it did, at the end of the span."""
-        while self._exchange.word(0.0) is not None:
+        while self._exchange.message(0.0) is not None:
             pass
 
     def end(self) -> UpstreamFacts:
@@ -262,11 +262,11 @@ class ThirdElsewhere:
         return int(self._said()["requests"])
 
     def _said(self) -> Mapping[str, Any]:
-        word = self._exchange.word(THIRD_S)
-        if word is None or word["is"] != "facts":
-            why = "nobody said what it did" if word is None else str(word["why"])
+        message = self._exchange.message(THIRD_S)
+        if message is None or message["is"] != "facts":
+            why = "nobody said what it did" if message is None else str(message["why"])
             raise UpstreamError(f"agent {self._about['agent']}: {why}")
-        facts: Mapping[str, Any] = word["facts"]
+        facts: Mapping[str, Any] = message["facts"]
         return facts
 
     def __enter__(self) -> Self:
@@ -278,14 +278,14 @@ class ThirdElsewhere:
         self._exchange.say("third-end")
 
 
-def third_elsewhere(way: Way, third: ThirdParty, seed: int) -> ThirdElsewhere:
+def third_elsewhere(channel: Channel, third: ThirdParty, seed: int) -> ThirdElsewhere:
     """Have a third party started on another host. Raises UpstreamError."""
     plain = adapter(ThirdParty).dump_python(third, mode="json")
-    exchange = way.begin("third", third=plain, seed=seed)
-    word = exchange.word(THIRD_S)
-    if word is None or word["is"] != "there":
-        raise UpstreamError("no agent started it in time" if word is None else str(word["why"]))
-    return ThirdElsewhere(exchange, word)
+    exchange = channel.begin("third", third=plain, seed=seed)
+    message = exchange.message(THIRD_S)
+    if message is None or message["is"] != "there":
+        raise UpstreamError("no agent started it in time" if message is None else str(message["why"]))
+    return ThirdElsewhere(exchange, message)
 
 
 # --- The agent that runs third parties.

@@ -1,6 +1,6 @@
 """The loads of a search on agents' hosts: each host makes one after the other, as its command asks for them.
 
-    with hosts(address, way, needs) as found:
+    with hosts(address, security, needs) as found:
         found.begin(plan, study, lab, follower)
         found.prepare("a", demands)             # the host is held from now on, and its environments are there
         found.load("a", trial, ask, …)
@@ -63,10 +63,10 @@ class Hosts(handing.Hosts):
     given = "loads"
 
     def __init__(
-        self, address: talking.Address, way: talking.Security, needs: Callable[[Lab, Study], Needs]
+        self, address: talking.Address, security: talking.Security, needs: Callable[[Lab, Study], Needs]
     ) -> None:
         """`needs` says what a search needs of a host."""
-        super().__init__(address, way, needs)
+        super().__init__(address, security, needs)
         self._used: dict[str, handing._Host] = {}
         """By host, its agent that measures."""
         self._results: list[tuple[str, Result]] = []
@@ -158,10 +158,10 @@ class Hosts(handing.Hosts):
 
 @contextmanager
 def hosts(
-    address: talking.Address, way: talking.Security, needs: Callable[[Lab, Study], Needs]
+    address: talking.Address, security: talking.Security, needs: Callable[[Lab, Study], Needs]
 ) -> Iterator[Hosts]:
     """Yield the agents of a coordinator as hosts of one search."""
-    found = Hosts(address, way, needs)
+    found = Hosts(address, security, needs)
     found.start()
     try:
         yield found

@@ -1,17 +1,17 @@
 """A race on an agent's host, block by block: what the agent holds, and the process of its own that runs the blocks.
 
     begin  -> a process looks whether this host can run the race: its app, interpreters, stacks
-    errand -> a block (or one session, experiment or profile), run by the code that runs races everywhere
+    unit   -> a block (or one session, experiment or profile), run by the code that runs races everywhere
     poll   -> what has happened since; without a poll for eight seconds the race ends here
-    word   -> how that goes which others do for it: loads and third parties on other hosts (`apart.py`)
+    message -> how that goes which others do for it: loads and third parties on other hosts (`apart.py`)
     end    -> what runs is stopped in order
 
-`python -m velodrome.run.cluster.blocks` is that process. It reads lines of JSON: first what is raced, then errands; and
-writes a line for each thing that happens. It makes its environments itself, before its first errand. The end of its
-standard input, which is also the end of its agent, stops what it runs as Ctrl-C does.
+`python -m velodrome.run.cluster.blocks` is that process. It reads lines of JSON: first what is raced, then work units.
+It writes a line for each thing that happens. It makes its environments itself, before its first work unit. The end of
+its standard input, which is also the end of its agent, stops what it runs as Ctrl-C does.
 
-It holds the machine by the measuring lock for one errand at a time, and waits for it as long as it takes: agents of one
-host take turns, each with all CPUs.
+It holds the machine by the measuring lock for one work unit at a time, and waits for it as long as it takes: agents of
+one host take turns, each with all CPUs.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from velodrome.guest import catalog
 from velodrome.model import results, secrets
@@ -42,7 +42,7 @@ from velodrome.run.account import account_for, acting_as
 from velodrome.run.apps import inspect
 from velodrome.run.apps.serving import sealed
 from velodrome.run.cluster import sending
-from velodrome.run.cluster.apart import Around, Conducted, Way, third_elsewhere
+from velodrome.run.cluster.apart import Around, Channel, Conducted, third_elsewhere
 from velodrome.run.cluster.holding import Started
 from velodrome.run.environments import guest_tree
 from velodrome.run.environments.environment import overlay_for
@@ -53,7 +53,7 @@ from velodrome.run.machine import facts
 from velodrome.run.profiling import take
 from velodrome.run.racing.opening import held, prepared, proven
 from velodrome.run.racing.plan import plan_of
-from velodrome.run.racing.race import Errand, Scheduler, serving
+from velodrome.run.racing.race import Scheduler, WorkUnit, serving
 from velodrome.run.supervision import own_process, scratch
 from velodrome.run.supervision.undisturbed import deaf, stoppable_to_the_end
 
@@ -64,7 +64,7 @@ NOBODY = "http://127.0.0.1:9"
 """Where a third party would be while an app is only looked at: the port of `discard`."""
 
 
-# --- What is sent: the race as a whole, and errands, as JSON.
+# --- What is sent: the race as a whole, and work units, as JSON.
 
 
 @dataclass(frozen=True)
@@ -132,16 +132,15 @@ def race_line(
     )
 
 
-def errand_line(errand: Errand) -> str:
-    """Return an errand as one line."""
+def unit_line(unit: WorkUnit) -> str:
+    """Return a work unit as one line."""
     return json.dumps(
         {
-            "name": errand.name,
-            "again": errand.again,
-            "sessions": [[results.plain_trial(trial) for trial in one.trials] for one in errand.sessions],
-            "experiment": errand.experiment
-            and adapter(Experiment).dump_python(errand.experiment, mode="json"),
-            "profile": errand.profile and results.plain_trial(errand.profile),
+            "name": unit.name,
+            "again": unit.again,
+            "sessions": [[results.plain_trial(trial) for trial in one.trials] for one in unit.sessions],
+            "experiment": unit.experiment and adapter(Experiment).dump_python(unit.experiment, mode="json"),
+            "profile": unit.profile and results.plain_trial(unit.profile),
         }
     )
 
@@ -150,7 +149,7 @@ def _sessions(plain: Sequence[Sequence[Mapping[str, Any]]]) -> list[Session]:
     return [Session(tuple(map(results.read_trial, trials))) for trials in plain]
 
 
-# --- The agent's part: starts the process, hands errands to it, keeps what it says until it is fetched.
+# --- The agent's part: starts the process, hands work units to it, keeps what it says until it is fetched.
 
 
 class _Race:
@@ -163,7 +162,7 @@ class _Race:
         """Number of the first event that is kept."""
         self.polled = time.monotonic()
         self.handed: dict[str, int] = {}
-        """Number of the last errand, and of the last word about what others do for it, that its process was handed."""
+        """Number of the last work unit, and of the last message on what others do for it, that its process has."""
         self.over = False
         self._writing = threading.Lock()
 
@@ -213,8 +212,8 @@ class Races:
         """Return what an agent answers for them."""
         return {
             "velodrome_race_begin": self.begin,
-            "velodrome_race_errand": self.errand,
-            "velodrome_race_word": self.word,
+            "velodrome_race_unit": self.unit,
+            "velodrome_race_message": self.message,
             "velodrome_race_poll": self.poll,
             "velodrome_race_end": self.end,
         }
@@ -239,16 +238,16 @@ class Races:
         self._watching = asyncio.ensure_future(self._watch(one))
         return ""
 
-    async def errand(self, race: str, number: int, said: str) -> bool:
-        """Hand errand `number`, from 1, to the process. Returns whether there is such a race.
+    async def unit(self, race: str, number: int, said: str) -> bool:
+        """Hand work unit `number`, from 1, to the process. Returns whether there is such a race.
 
         One that comes again, because its command did not hear that it had come, is not handed on again.
         """
-        return await self._hand_on("errand", race, number, said)
+        return await self._hand_on("unit", race, number, said)
 
-    async def word(self, race: str, number: int, said: str) -> bool:
-        """Hand word `number`, from 1, to the process: what others do for it. Returns whether there is such a race."""
-        return await self._hand_on("word", race, number, said)
+    async def message(self, race: str, number: int, said: str) -> bool:
+        """Hand message `number`, from 1, to the process: on what others do for it. Returns as `unit` does."""
+        return await self._hand_on("message", race, number, said)
 
     async def _hand_on(self, kind: str, race: str, number: int, said: str) -> bool:
         one = self._of(race)
@@ -303,13 +302,15 @@ def _ended(one: _Race) -> None:
         one.child.end()
 
 
-# --- The process: sees what this host can run, then runs errand after errand.
+# --- The process: sees what this host can run, then runs work unit after work unit.
 
 
 class HostRace:
     """A race on this host."""
 
-    def __init__(self, said: Mapping[str, Any], say: Callable[[dict[str, Any]], None], way: Way) -> None:
+    def __init__(
+        self, said: Mapping[str, Any], say: Callable[[dict[str, Any]], None], channel: Channel
+    ) -> None:
         """`way` leads to who conducts its loads, if they come from other hosts. Raises what is wrong with the race."""
         needs = adapter(Needs).validate_python(said["needs"])
         self._what, self._say = str(said["what"]), say
@@ -344,7 +345,7 @@ class HostRace:
             profile=take,
         )
         if said.get("around"):
-            self.lab = _surrounded(self.lab, adapter(Around).validate_python(said["around"]), way)
+            self.lab = _surrounded(self.lab, adapter(Around).validate_python(said["around"]), channel)
         sessions = [Session(tuple(map(self._here, one.trials))) for one in _sessions(said["sessions"])]
         experiments = [adapter(Experiment).validate_python(one) for one in said["experiments"]]
         profiles = [self._here(results.read_trial(one)) for one in said["profiles"]]
@@ -410,7 +411,7 @@ class HostRace:
             )
 
     def run(self, said: Mapping[str, Any]) -> None:
-        """Run an errand, and say what it comes to as it comes."""
+        """Run a work unit, and say what it comes to as it comes."""
         sent = _sessions(said["sessions"])
         sessions = [Session(tuple(map(self._here, one.trials))) for one in sent]
         original = {trial.key: trial for one in sent for trial in one.trials}
@@ -455,7 +456,7 @@ class HostRace:
         self._say({"event": "entry", "line": results.dump(secrets.masked(entry)), **more})
 
     def close(self) -> None:
-        """End what is kept from one errand to the next: nothing."""
+        """End what is kept from one work unit to the next: nothing."""
 
     def warned(self, sentence: str) -> None:
         """Hand on what a use of an app is warned of."""
@@ -467,24 +468,41 @@ class HostRace:
         """Hand it on."""
         self._say({"event": "preparing", "text": secrets.mask(text)})
 
-    def heat_started(self, label: str, _seconds_left: float | None) -> None:
+    def session_started(self, label: str, _seconds_left: float | None) -> None:
         """Hand it on: how long the rest takes is known where the blocks are given out."""
         self._say({"event": "session", "label": label})
 
 
-def _surrounded(lab: Lab, around: Around, way: Way) -> Lab:
+def _surrounded(lab: Lab, around: Around, channel: Channel) -> Lab:
     """Return the lab of a host that is the server's alone."""
     return replace(
         lab,
-        driver=lambda _name, _placed, seed: Conducted(way, around, seed),
-        third_party=lambda third, cpus=(), seed=1: third_elsewhere(way, third, seed),
+        driver=lambda _name, _placed, seed: Conducted(channel, around, seed),
+        third_party=lambda third, cpus=(), seed=1: third_elsewhere(channel, third, seed),
         apart=Apart(around.address, around.load_cpus),
         cpus=around.cpus,
     )
 
 
-def main(made: type[HostRace] = HostRace) -> int:
-    """Run a race's errands until standard input ends; `made` runs each."""
+class Working(Protocol):
+    """What a process on a host does for its command: a race, or what else it is given (`holding.RACES`)."""
+
+    @property
+    def pythons(self) -> Mapping[str, str]:
+        """Version of each interpreter that is named, which is to be the same on all hosts."""
+
+    def run(self, said: Mapping[str, Any]) -> None:
+        """Do one thing, and say what it comes to."""
+
+    def close(self) -> None:
+        """End what is kept from one thing to the next."""
+
+
+Made = Callable[[Mapping[str, Any], Callable[[dict[str, Any]], None], Channel], Working]
+
+
+def main(made: Made = HostRace) -> int:
+    """Do what lines on standard input say until it ends; `made` does each, and raises what is wrong with the first."""
     own_process.pinned()
     own_process.give_up_root(keep=0)  # where the agent holds it; else whoever runs velodrome goes on as such
     signal.signal(
@@ -502,34 +520,34 @@ def main(made: type[HostRace] = HostRace) -> int:
             while left:
                 left = left[output.write(left) :]
 
-    way = Way(say)
-    threading.Thread(target=_read, args=(lines, way), daemon=True).start()
+    channel = Channel(say)
+    threading.Thread(target=_read, args=(lines, channel), daemon=True).start()
     try:
-        return _serve(lines, say, way, made)
+        return _serve(lines, say, channel, made)
     except KeyboardInterrupt:
         return 130
     finally:
         deaf()
 
 
-WORD = b'{"about": '
-"""How a line begins that is about what others do for this process, and no errand."""
+MESSAGE = b'{"about": '
+"""How a line begins that is about what others do for this process, and no work unit."""
 
 
-def _read(lines: "queue.SimpleQueue[bytes]", way: Way) -> None:
+def _read(lines: "queue.SimpleQueue[bytes]", channel: Channel) -> None:
     rest = b""
     while chunk := os.read(0, 1 << 16):
         *whole, rest = (rest + chunk).split(b"\n")
         for line in whole:
-            if line.startswith(WORD):
-                way.hear(json.loads(line))
+            if line.startswith(MESSAGE):
+                channel.receive(json.loads(line))
             else:
                 lines.put(line)
     os.kill(os.getpid(), signal.SIGINT)
 
 
 def _serve(
-    lines: "queue.SimpleQueue[bytes]", say: Callable[[dict[str, Any]], None], way: Way, made: type[HostRace]
+    lines: "queue.SimpleQueue[bytes]", say: Callable[[dict[str, Any]], None], channel: Channel, made: Made
 ) -> int:
     said = json.loads(lines.get())
     try:
@@ -539,16 +557,16 @@ def _serve(
         return 2
     with acting_as(account):
         try:
-            race = made(said, say, way)
+            race = made(said, say, channel)
         except Exception as error:
             say({"event": "refused", "why": secrets.mask(own_process.in_words(error))})
             return 2
         say({"event": "ready", "facts": dict(facts.facts()), "pythons": race.pythons})
         with closing(race):
             while True:
-                errand = json.loads(lines.get())
+                unit = json.loads(lines.get())
                 try:
-                    race.run(errand)
+                    race.run(unit)
                 except Exception as error:  # this host refuses it, or it is a bug: another may do it
                     say({"event": "failed", "why": secrets.mask(own_process.in_words(error))})
                     return 3

@@ -131,13 +131,13 @@ async def _all(works: Iterable[Coroutine[Any, Any, Any]]) -> list[Any]:
             task.cancel()
 
 
-async def present(address: talking.Address, way: talking.Security) -> list[Player]:
+async def present(address: talking.Address, security: talking.Security) -> list[Player]:
     """Return the agents of a coordinator, in the order of their names. Raises CoordinatorError, AgentLostError."""
-    known = await talking.workers(address, way)
+    known = await talking.workers(address, security)
     at_once = asyncio.Semaphore(AT_ONCE)
 
     async def met(where: str, name: str) -> Player:
-        line = talking.Line(where, name, way)
+        line = talking.Line(where, name, security)
         async with at_once:
             return Player(line, json.loads(await line.call("velodrome_facts")))
 
@@ -147,7 +147,7 @@ async def present(address: talking.Address, way: talking.Security) -> list[Playe
 
 
 async def load(
-    spec: LoadSpec, address: talking.Address, way: talking.Security, on_event: OnEvent
+    spec: LoadSpec, address: talking.Address, security: talking.Security, on_event: OnEvent
 ) -> Document:
     """Carry a load by all agents of a coordinator that may, and return its document, with `agents`.
 
@@ -155,7 +155,7 @@ async def load(
     CoordinatorError.
     """
     own_process.raise_limit("RLIMIT_NOFILE", talking.FILES)
-    every = await present(address, way)
+    every = await present(address, security)
     players = [player for player in every if ROLE in player.facts["roles"]]
     try:
         if not players:

@@ -1,6 +1,6 @@
 """Hands the blocks of a race out to hosts, each whole to one of them, and brings back what they measure.
 
-    with hosts(address, way, needs) as elsewhere:
+    with hosts(address, security, needs) as elsewhere:
         driven(race, lab, follower)
 
 `Handing` says who does what next: pure. `Hosts` talks to the agents, on a thread with a loop of its own; whoever races
@@ -38,14 +38,14 @@ from velodrome.model.trial import Session, Trial
 from velodrome.run import engine
 from velodrome.run.cluster import conducting, placing, talking
 from velodrome.run.cluster.agent import VERSION
-from velodrome.run.cluster.blocks import Needs, errand_line, race_line
+from velodrome.run.cluster.blocks import Needs, race_line, unit_line
 from velodrome.run.cluster.conducting import Player
 from velodrome.run.cluster.placing import Cast, Conductor
 from velodrome.run.drivers.driver import OWN
 from velodrome.run.lab import Lab, OnHosts
 from velodrome.run.racing.opening import Follower, Preparing
 from velodrome.run.racing.plan import PlannedEnvironment, RunPlan
-from velodrome.run.racing.race import Errand
+from velodrome.run.racing.race import WorkUnit
 from velodrome.run.racing.session import LINKED
 
 POLL_S = 0.2
@@ -112,6 +112,10 @@ class Handing(Generic[Work]):
         """Who has something to do."""
         return tuple(self._running)
 
+    def work_of(self, host: str) -> Work | None:
+        """Return what a host does; None: nothing."""
+        return self._running.get(host)
+
     @property
     def done(self) -> bool:
         """Whether nothing runs and nothing was given back; what is still to come is given out when a host is free."""
@@ -134,16 +138,16 @@ class _Host:
     facts: Mapping[str, Any] = field(default_factory=dict)
     pythons: Mapping[str, str] = field(default_factory=dict)
     ready: bool = False
-    """Whether it is given errands; whoever races sets it."""
+    """Whether it is given work units; whoever races sets it."""
     gone: bool = False
     given_up: bool = False
     """Whether it is there, and whoever loads it, or answers as third parties, is not."""
     unfit: bool = False
     """Whether it refused the race, or failed in it, so that it is not taken in again."""
     given: deque[str] = field(default_factory=deque)
-    errands: int = 0
+    units: int = 0
     """That have come there."""
-    words: "asyncio.Queue[str]" = field(default_factory=asyncio.Queue)
+    messages: "asyncio.Queue[str]" = field(default_factory=asyncio.Queue)
     """About what others do for its process, in order."""
 
     @property
@@ -164,12 +168,12 @@ class Hosts:
     def __init__(
         self,
         address: talking.Address,
-        way: talking.Security,
+        security: talking.Security,
         needs: Callable[[Lab, Study], Needs],
         wanted: OnHosts | None = None,
     ) -> None:
         """`needs` says what a race needs of a host, `wanted` who is to serve and to load, if not by roles."""
-        self._address, self._way, self._needs = address, way, needs
+        self._address, self._security, self._needs = address, security, needs
         self._wanted = wanted or OnHosts()
         self.who: tuple[str, ...] = ()
         self.cast: Cast | None = None
@@ -184,6 +188,8 @@ class Hosts:
         self._tasks: list[asyncio.Task[None]] = []
         self._trials: dict[str, Any] = {}
         self._study: Study | None = None
+        self._role = placing.LOAD
+        """Which agents must have, of those that measure."""
 
     def start(self) -> None:
         """Begin to talk."""
@@ -194,14 +200,14 @@ class Hosts:
 
         Raises CoordinatorError, NoAgentsError, PlacingError, AgentsDifferError, AgentRefusedError.
         """
-        players: list[Player] = self._call(conducting.present(self._address, self._way))
+        players: list[Player] = self._call(conducting.present(self._address, self._security))
         try:
             self.cast = placing.chosen(players, self._wanted, str(self._address))
             if self.cast is not None:
                 placing.refuse_unfit(self.cast)
                 self.who = (self.cast.sentence, *self.cast.warnings)
             else:
-                sharing = [one.name for one in players if "load" in one.facts["roles"]]
+                sharing = [one.name for one in players if placing.LOAD in one.facts["roles"]]
                 self.who = (f"agents that run whole blocks: {', '.join(sharing) or 'none'}",)
         finally:
             self._call(_hung_up(players))
@@ -234,18 +240,9 @@ class Hosts:
 
         Raises CoordinatorError, NoAgentsError, AgentsDifferError, AgentsRefuseRaceError.
         """
-        self._call(self._over_races())
-        self._hosts, self._lost = {}, []
-        self._events = queue.SimpleQueue()
         needs = self._needs(lab, study)
-        if needs.secret and self._address.scheme == "tcp" and not talking.is_loopback(self._address.host):
-            raise AgentsRefuseRaceError(
-                str(self._address),
-                "the app's variables, headers, databases or files may hold secrets, and this way is plain TCP; use TLS "
-                "(velodrome cluster keys)",
-            )
+        players = self._present_anew(needs.secret)
         self._study = study
-        players: list[Player] = self._call(conducting.present(self._address, self._way))
         # A search shares its loads out over the hosts, whatever their roles.
         shared = self.given != Hosts.given
         self.cast = None if shared else placing.chosen(players, self._wanted, str(self._address))
@@ -267,14 +264,50 @@ class Hosts:
             given=self.given,
             around=self.cast.around if self.cast else None,
         )
-        mine = [one for one in players if "load" in one.facts["roles"]]
+        mine = [one for one in players if self._role in one.facts["roles"]]
         if self.cast is not None:
             mine = [self.cast.server]
-        self._call(
-            _hung_up([one for one in players if one not in (self.cast.players if self.cast else mine)])
+        self._begin_on(
+            mine, [one for one in players if one not in (self.cast.players if self.cast else mine)]
         )
+        if self.cast is not None:
+            self._call(self._conduct(self.cast, trips_ms))
+        self._wait_ready(follower)
+        if self.cast is None:
+            self._call(self._watch_for_more())
+
+    def begin_other(self, said: str, *, secret: bool, follower: Preparing) -> None:
+        """Have agents begin what is no race: `said` is what their processes get first (`holding.RACES`).
+
+        Those with the role `server`, or with `load` where none has that. `secret` says whether what is sent may
+        hold secrets. Raises as `begin` does.
+        """
+        players = self._present_anew(secret)
+        servers = any(placing.SERVER in one.facts["roles"] for one in players)
+        self._said, self._role = said, placing.SERVER if servers else placing.LOAD
+        mine = [one for one in players if self._role in one.facts["roles"]]
+        self._begin_on(mine, [one for one in players if one not in mine])
+        self._wait_ready(follower)
+        self._call(self._watch_for_more())
+
+    def _present_anew(self, secret: bool) -> list[Player]:
+        """End what there was, and return who is there."""
+        self._call(self._over_races())
+        self._hosts, self._lost = {}, []
+        self._events = queue.SimpleQueue()
+        if secret and self._address.scheme == "tcp" and not talking.is_loopback(self._address.host):
+            raise AgentsRefuseRaceError(
+                str(self._address),
+                "the app's variables, headers, databases or files may hold secrets, and this connection is plain TCP; "
+                "use TLS (velodrome cluster keys)",
+            )
+        players: list[Player] = self._call(conducting.present(self._address, self._security))
+        return players
+
+    def _begin_on(self, mine: Sequence[Player], others: Sequence[Player]) -> None:
+        self._call(_hung_up(others))
         if not mine:
-            raise NoAgentsError(str(self._address))
+            raise NoAgentsError(str(self._address), self._role)
         for player in mine:
             _refuse_other_version(player)
             if player.facts["busy"]:
@@ -282,13 +315,8 @@ class Hosts:
                     player.name, "it does something else for another command; wait until that has ended"
                 )
         self._call(self._join(mine))
-        if self.cast is not None:
-            self._call(self._conduct(self.cast, trips_ms))
-        self._wait_ready(follower)
-        if self.cast is None:
-            self._call(self._watch_for_more())
 
-    def _wait_ready(self, follower: Follower) -> None:
+    def _wait_ready(self, follower: Preparing) -> None:
         until = time.monotonic() + READY_S
         waiting = {one.agent for one in self._hosts.values()}
         while waiting:
@@ -319,36 +347,59 @@ class Hosts:
 
     def entries(
         self,
-        upcoming: Callable[[], Errand | None],
+        upcoming: Callable[[], WorkUnit | None],
         follower: Follower,
         out: Path,
         left_s: Callable[[], float | None],
     ) -> Iterator[Entry]:
-        """Yield what errands come to; see `Elsewhere`."""
-        handing: Handing[Errand] = Handing(upcoming)
+        """Yield what work units come to; see `Elsewhere`."""
+        for kind, host, _, said in self._handed(Handing(upcoming), unit_line, follower):
+            if kind == "entry":
+                yield self._entry(host, said, out)
+            elif kind == "session":
+                follower.session_started(f"{said['label']} on {host.agent}", left_s())
+
+    def others(
+        self, upcoming: Callable[[], Work | None], line: Callable[[Work], str], follower: Preparing
+    ) -> Iterator[tuple[str, Work, Mapping[str, Any]]]:
+        """Yield what pieces of work come to that are no race's, with the agent and the piece, until none is left.
+
+        `line` is what a piece is handed out as. A piece of a lost host is done by another; none is left where `gone`.
+        """
+        for kind, host, work, said in self._handed(Handing(upcoming), line, follower):
+            if kind == "entry":
+                yield host.agent, work, said
+
+    def _handed(
+        self, handing: Handing[Work], line: Callable[[Work], str], follower: Preparing
+    ) -> Iterator[tuple[str, _Host, Work, Mapping[str, Any]]]:
+        """Give work out, and yield what its hosts say of it: the kind of event, the host, its work, and the event."""
+
+        def give(host: _Host, work: Work | None) -> None:
+            if work is not None:
+                self._loop.call_soon_threadsafe(host.given.append, line(work))
+
         for there in [one for one in self._hosts.values() if one.ready]:
-            self._give(there, handing.free(there.agent))
+            give(there, handing.free(there.agent))
         while not handing.done and not self.gone:
             kind, host, said = self._event(time.monotonic() + 1.0)
             if host is None or host.gone:
                 continue
-            if kind == "entry" and host.agent in handing.running:
-                yield self._entry(host, said, out)
+            if kind in ("entry", "session") and (work := handing.work_of(host.agent)) is not None:
+                yield kind, host, work, said
             elif kind == "whole":
-                self._give(host, handing.free(host.agent))
+                give(host, handing.free(host.agent))
             elif kind == "ready" and self._odd(host) is None:
                 host.ready = True
                 follower.preparing(f"{host.agent} is there")
-                self._give(host, handing.free(host.agent))
+                give(host, handing.free(host.agent))
             elif kind in ("lost", "refused", "failed", "ready"):
                 if kind == "ready":
                     said = "its Python is another"
                 host.unfit = kind != "lost"
                 self._take_leave(host, said, follower)
-                for name, errand in handing.lost(host.agent).items():
-                    self._give(self._hosts[name], errand)
-            elif kind == "session":
-                follower.heat_started(f"{said['label']} on {host.agent}", left_s())
+                for name, work in handing.lost(host.agent).items():
+                    give(self._hosts[name], work)
             elif kind in ("preparing", "warning"):
                 follower.preparing(f"{host.agent}: {said['text']}")
 
@@ -377,10 +428,6 @@ class Hosts:
         if isinstance(entry, Measurement | Failed):
             return replace(entry, machine=RanOn(host.name, host.facts))
         return entry
-
-    def _give(self, host: _Host, errand: Errand | None) -> None:
-        if errand is not None:
-            self._loop.call_soon_threadsafe(host.given.append, errand_line(errand))
 
     def _event(self, until: float) -> _Event:
         """Return what happens next; nothing where nothing does until then. Ctrl-C ends the wait."""
@@ -425,14 +472,14 @@ class Hosts:
         while not host.gone:
             try:
                 while host.given:
-                    number = host.errands + 1
+                    number = host.units + 1
                     there = await line.call(
-                        "velodrome_race_errand", CALL_S, race=host.race, number=number, said=host.given[0]
+                        "velodrome_race_unit", CALL_S, race=host.race, number=number, said=host.given[0]
                     )
                     if not there:
                         events.put(("lost", host, await self._why(host)))
                         return
-                    host.errands = number
+                    host.units = number
                     host.given.popleft()
                 said = json.loads(
                     await line.call("velodrome_race_poll", CALL_S, race=host.race, after=host.after)
@@ -474,21 +521,21 @@ class Hosts:
             cast,
             host.race,
             trips_ms,
-            present=lambda: conducting.present(self._address, self._way),
-            send=lambda word: host.words.put_nowait(json.dumps(word)),
+            present=lambda: conducting.present(self._address, self._security),
+            send=lambda message: host.messages.put_nowait(json.dumps(message)),
             lost=lost,
         )
         self._tasks.append(asyncio.ensure_future(self._speak(host)))
 
     async def _speak(self, host: _Host) -> None:
-        """Hand words to the server's process, one after the other, however often the way breaks."""
+        """Hand messages to the server's process, one after the other, however often the connection breaks."""
         number = 0
         while True:
-            said, number = await host.words.get(), number + 1
+            said, number = await host.messages.get(), number + 1
             while not host.gone:
                 with suppress(AgentLostError):
                     await host.player.line.call(
-                        "velodrome_race_word", CALL_S, race=host.race, number=number, said=said
+                        "velodrome_race_message", CALL_S, race=host.race, number=number, said=said
                     )
                     break
                 await asyncio.sleep(POLL_S)
@@ -496,11 +543,11 @@ class Hosts:
     async def _has_left(self, host: _Host) -> bool:
         """Return whether the coordinator says that an agent is gone, so that nobody need wait for it."""
         with suppress(CoordinatorError):
-            return host.player.line.address not in await talking.workers(self._address, self._way)
+            return host.player.line.address not in await talking.workers(self._address, self._security)
         return False
 
     async def _why(self, host: _Host) -> str:
-        """Return why an agent takes no errand: its process may have said so."""
+        """Return why an agent takes no work unit: its process may have said so."""
         with suppress(AgentLostError):
             said = await host.player.line.call(
                 "velodrome_race_poll", CALL_S, race=host.race, after=host.after
@@ -526,9 +573,9 @@ class Hosts:
         while True:
             await asyncio.sleep(NEW_S)
             with suppress(CoordinatorError, AgentLostError):
-                for player in await conducting.present(self._address, self._way):
+                for player in await conducting.present(self._address, self._security):
                     there = self._hosts.get(player.name)
-                    fits = "load" in player.facts["roles"] and not player.facts["busy"]
+                    fits = self._role in player.facts["roles"] and not player.facts["busy"]
                     new = there is None or (there.gone and not there.unfit)
                     if fits and new and _same_version(player):
                         if there is not None:
@@ -614,12 +661,12 @@ def _refuse_other_version(player: Player) -> None:
 @contextmanager
 def hosts(
     address: talking.Address,
-    way: talking.Security,
+    security: talking.Security,
     needs: Callable[[Lab, Study], Needs],
     wanted: OnHosts | None = None,
 ) -> Iterator[Hosts]:
     """Yield the agents of a coordinator as hosts of races, one race after the other."""
-    found = Hosts(address, way, needs, wanted)
+    found = Hosts(address, security, needs, wanted)
     found.start()
     try:
         yield found

@@ -29,8 +29,13 @@ from velodrome.run.supervision import python, scratch
 
 ENGINE = "velodrome.run.drivers.engine_process"
 WORKER = "velodrome.run.cluster.coordinator"
-RACES = {"blocks": "velodrome.run.cluster.blocks", "loads": "velodrome.usecases.tune_on_host"}
-"""What runs a race on a host, by what it is given there: blocks, or single loads of a search (`benching.py`)."""
+RACES = {
+    "blocks": "velodrome.run.cluster.blocks",
+    "loads": "velodrome.usecases.tune_on_host",
+    "examinations": "velodrome.usecases.diagnose_on_hosts",
+}
+"""What runs on a host, by what it is given there: blocks, single loads of a search (`benching.py`), or whole apps to
+examine."""
 ROLES = ("load", "server", "third-party")
 """What an agent may be for."""
 START_S = 30.0
@@ -154,7 +159,7 @@ class Held:
     by = "root"
 
     def __init__(self, descriptor: int) -> None:
-        self._way = socket.socket(fileno=descriptor)
+        self._connection = socket.socket(fileno=descriptor)
         self._guard = threading.Lock()
 
     def start(self, fields: Mapping[str, Any], body: bytes, expected: bytes | None) -> "HeldProcess":
@@ -181,9 +186,9 @@ class Held:
         answer, descriptors = b"", []
         with self._guard:
             try:
-                self._way.sendall(question)
+                self._connection.sendall(question)
                 while not answer.endswith(b"\n"):
-                    chunk, more, _, _ = socket.recv_fds(self._way, 1 << 16, 2)
+                    chunk, more, _, _ = socket.recv_fds(self._connection, 1 << 16, 2)
                     if not chunk:
                         raise EOFError
                     answer += chunk
@@ -308,15 +313,18 @@ class _AsUser:
 class _Answering:
     """The side that decides."""
 
-    def __init__(self, way: socket.socket, policy: Policy, user: Account, races: _AsUser) -> None:
-        self.way, self.policy, self.user, self.races = way, policy, user, races
+    def __init__(self, connection: socket.socket, policy: Policy, user: Account, races: _AsUser) -> None:
+        self.connection, self.policy, self.user, self.races = connection, policy, user, races
         self.running: dict[str, python.Child] = {}
         """`engine` and `race`: an agent carries one part of a load at a time, and runs one race."""
 
     def serve(self) -> None:
         """Answer the worker until it ends, or asks what it should not; then end what runs."""
         try:
-            with self.way.makefile("rb") as questions, suppress(OSError, ValueError, KeyError, TypeError):
+            with (
+                self.connection.makefile("rb") as questions,
+                suppress(OSError, ValueError, KeyError, TypeError),
+            ):
                 while head := questions.readline(MOST_HEAD):
                     self._answer(json.loads(head), questions)
         finally:
@@ -325,16 +333,16 @@ class _Answering:
 
     def _answer(self, question: Mapping[str, Any], rest: IO[bytes]) -> None:
         if question["do"] == "end":
-            self.way.sendall(json.dumps(self._end(question["which"])).encode() + b"\n")
+            self.connection.sendall(json.dumps(self._end(question["which"])).encode() + b"\n")
             return
         which = "race" if question["do"] == "race" else "engine"
         try:
             child = self._race(question["given"]) if which == "race" else self._engine(question, rest)
         except VelodromeError as error:
-            self.way.sendall(json.dumps({"error": str(error)}).encode() + b"\n")
+            self.connection.sendall(json.dumps({"error": str(error)}).encode() + b"\n")
             return
         self.running[which] = child
-        socket.send_fds(self.way, [b"{}\n"], [child.input.fileno(), child.output.fileno()])
+        socket.send_fds(self.connection, [b"{}\n"], [child.input.fileno(), child.output.fileno()])
         # It ends when the worker closes its end, so there must be no other.
         child.input.close()
         child.output.close()

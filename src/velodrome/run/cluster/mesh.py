@@ -45,9 +45,9 @@ class Mesh:
     """Pairs for which there was no time."""
 
 
-async def measure(address: str, way: talking.Security, transfers: bool) -> dict[str, float | None]:
+async def measure(address: str, security: talking.Security, transfers: bool) -> dict[str, float | None]:
     """Measure from this agent to another. Raises AgentLostError."""
-    line = talking.Line(address, address, way)
+    line = talking.Line(address, address, security)
     try:
         await line.call("velodrome_clock")  # the connection is made with the first call
         trips = []

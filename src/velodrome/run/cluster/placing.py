@@ -1,6 +1,6 @@
 """Who serves, loads and answers as third parties in a race over machines, and its loads: the side of the command.
 
-    cast = chosen(await conducting.present(address, way), OnHosts(server="shop-1"), str(address))
+    cast = chosen(await conducting.present(address, security), OnHosts(server="shop-1"), str(address))
     conductor = Conductor(cast, race, present, send, end)      # does for the server's process what its events say
 
 `chosen` is pure. A load that loses an agent ends, and its trial is invalid; the next one waits for that agent to come
@@ -271,7 +271,7 @@ class Conductor:
         send: Send,
         lost: Callable[[str], None],
     ) -> None:
-        """`send` hands a word to the process, in order; `lost` ends the race, with a reason."""
+        """`send` hands a message to the process, in order; `lost` ends the race, with a reason."""
         self._cast, self._race, self._trips_ms = cast, race, trips_ms
         self._present, self._send, self._lost = present, send, lost
         self._ended: set[int] = set()

@@ -83,7 +83,7 @@ def own_address(towards: Address) -> str:
 
 
 def security(scheme: str, folder: Path | None = None) -> Security:
-    """Return the certificates for a way, of `folder` or the usual one. Raises ClusterKeysError."""
+    """Return the certificates for a connection, of `folder` or the usual one. Raises ClusterKeysError."""
     if scheme == "tcp":
         return Security(require_encryption=False)
     found = keys.found(folder)
@@ -96,9 +96,9 @@ def security(scheme: str, folder: Path | None = None) -> Security:
 class Line:
     """A connection to one agent or coordinator; made anew where it breaks."""
 
-    def __init__(self, address: str, name: str, way: Security) -> None:
+    def __init__(self, address: str, name: str, security: Security) -> None:
         self.address, self.name = address, name
-        self._rpc = rpc(address, timeout=CONNECT_S, connection_args=way.get_connection_args("client"))
+        self._rpc = rpc(address, timeout=CONNECT_S, connection_args=security.get_connection_args("client"))
 
     async def call(self, operation: str, limit_s: float = ANSWER_S, **facts: Any) -> Any:
         """Return what the other side answers. Raises AgentLostError where it does not within the limit."""
@@ -159,9 +159,9 @@ def in_words(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
-async def workers(address: Address, way: Security) -> Mapping[str, Mapping[str, Any]]:
+async def workers(address: Address, security: Security) -> Mapping[str, Mapping[str, Any]]:
     """Return the agents that a coordinator knows, by their addresses. Raises CoordinatorError."""
-    line = Line(str(address), "coordinator", way)
+    line = Line(str(address), "coordinator", security)
     try:
         identity = await line.call("identity")
     except AgentLostError as error:

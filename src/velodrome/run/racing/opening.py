@@ -48,7 +48,7 @@ class Preparing(Protocol):
 class Follower(Preparing, Protocol):
     """Whoever follows a race between its results: in words and numbers. What is measured, a race yields."""
 
-    def heat_started(self, label: str, seconds_left: float | None) -> None:
+    def session_started(self, label: str, seconds_left: float | None) -> None:
         """Report that the session of `question/contestant` begins, and how long it and the rest will take."""
 
 

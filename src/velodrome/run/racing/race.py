@@ -76,7 +76,7 @@ def serving(lab: Lab) -> Serve:
 
 
 @dataclass(frozen=True)
-class Errand:
+class WorkUnit:
     """What one host does as a whole: a block, or one session, experiment or profile."""
 
     name: str
@@ -111,14 +111,14 @@ class Elsewhere(Protocol):
 
     def entries(
         self,
-        upcoming: Callable[[], Errand | None],
+        upcoming: Callable[[], WorkUnit | None],
         follower: Follower,
         out: Path,
         left_s: Callable[[], float | None],
     ) -> Iterator[Entry]:
-        """Yield what errands come to, as it arrives, until `upcoming` has no more and all are done, or `gone`.
+        """Yield what work units come to, as it arrives, until `upcoming` has no more and all are done, or `gone`.
 
-        A host gets its next errand when it is free. One that is lost gives its errand back: another begins it anew, and
+        A host gets its next work unit when it is free. One that is lost gives its own back: another begins it anew, and
         what it yields then takes the place of what came before. Profiles write into `out`.
         """
 
@@ -449,7 +449,9 @@ class _There:
 
     def findings(self, plan: RunPlan) -> Iterator[Finding]:
         """Yield what the experiments come to, on whoever is free."""
-        for entry in self._each(Errand(f"experiment {one.name}", experiment=one) for one in plan.experiments):
+        for entry in self._each(
+            WorkUnit(f"experiment {one.name}", experiment=one) for one in plan.experiments
+        ):
             assert isinstance(entry, Finding)
             yield entry
 
@@ -461,18 +463,18 @@ class _There:
 
     def serve(self, session: Session) -> Generator[Result]:
         """Have whoever is free run one session."""
-        for entry in self._each([Errand(f"check of {session.trials[0].cell}", (session,))]):
+        for entry in self._each([WorkUnit(f"check of {session.trials[0].cell}", (session,))]):
             assert isinstance(entry, Measurement | Failed)
             yield entry
 
     def profiles(self, plan: RunPlan) -> Iterator[Profile]:
         """Yield the profiles, by whoever is free."""
-        for entry in self._each(Errand(f"profile of {one.cell}", profile=one) for one in plan.profiles):
+        for entry in self._each(WorkUnit(f"profile of {one.cell}", profile=one) for one in plan.profiles):
             assert isinstance(entry, Profile)
             yield entry
 
-    def _each(self, errands: Iterable[Errand]) -> Iterator[Entry]:
-        left = iter(errands)
+    def _each(self, units: Iterable[WorkUnit]) -> Iterator[Entry]:
+        left = iter(units)
         return self.elsewhere.entries(lambda: next(left, None), self.follower, self.race.out, lambda: None)
 
 
@@ -660,7 +662,7 @@ class Scheduler:
     ) -> Iterator[Result]:
         """Yield the results of a session, and keep which of its trials are to be run again."""
         began = time.monotonic()
-        follower.heat_started(session.cell, self._seconds(left))
+        follower.session_started(session.cell, self._seconds(left))
         warn = partial(self._once, session.trials[0].question, self._warn or follower.preparing)
         disturbed = []
         with closing(run_session(session, lab, warn)) as results, host_beside(session.seat.placement):
@@ -758,7 +760,7 @@ class SharedScheduler:
         waiting = [*numbers]
         self._left_s = sum(one.seconds for number in waiting for one in self._sessions(number))
 
-        def upcoming() -> Errand | None:
+        def upcoming() -> WorkUnit | None:
             while waiting and not self._stopped:
                 number = waiting.pop(0)
                 sessions = self._sessions(number)
@@ -773,7 +775,7 @@ class SharedScheduler:
                     self._further.left_s -= seconds
                 self._given = True
                 own = tuple(Session(one.trials) for one in sessions)
-                return Errand(f"block {number + 1}", own, again=True)
+                return WorkUnit(f"block {number + 1}", own, again=True)
             return None
 
         def left_s() -> float | None:

@@ -1,4 +1,4 @@
-"""Heats of a server that fails as it is set to, and what they come to."""
+"""Sessions of a server that fails as it is set to, and what they come to."""
 
 import os
 from dataclasses import replace
@@ -69,6 +69,6 @@ def scratch_folders() -> list[Path]:
 
 
 def nothing_left() -> None:
-    """Refuse what a heat has left behind."""
+    """Refuse what a session has left behind."""
     assert servers_of(os.getpid()) == []
     assert scratch_folders() == []

@@ -1,0 +1,150 @@
+"""Examinations on the hosts of agents: each app is examined whole, on one host.
+
+    for number, examined in diagnose_over([spec, spec], "tls://track:8786", None, follower): ...
+
+Every host that is free takes the next one, so that a ward of apps takes 1/N of the time on N hosts. What a lost host
+had begun begins anew on another. `python -m velodrome.usecases.diagnose_on_hosts` is the process on a host: the app,
+its folder and its interpreter are that host's, and so are the figures.
+"""
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from velodrome.model import secrets
+from velodrome.model.diagnosis import Examination
+from velodrome.model.errors import ExaminationRefusedError, ExaminersGoneError, VelodromeError
+from velodrome.model.results import adapter
+from velodrome.run.apps.serving import sealed
+from velodrome.run.cluster import blocks
+from velodrome.run.cluster.apart import Channel
+from velodrome.run.supervision.undisturbed import stoppable
+from velodrome.usecases.apps import AppSpec, folder, in_full, interpreter, values
+from velodrome.usecases.diagnose import DoctorSpec, Sentences, chosen, diagnose
+from velodrome.usecases.quiet import Quiet
+
+GIVEN = "examinations"
+"""What a host is given (`holding.RACES`)."""
+
+# --- The command.
+
+
+def diagnose_there(spec: DoctorSpec, follower: Quiet) -> Examination:
+    """Examine one app on the first host that is free.
+
+    Raises what `diagnose_over` does, and ExaminationRefusedError for what is wrong with the app there.
+    """
+    for _, found in diagnose_over([spec], spec.agents, spec.keys, follower):
+        if isinstance(found, Examination):
+            return found
+        raise found
+    raise AssertionError("an examination ends, or raises")
+
+
+def diagnose_over(
+    specs: Sequence[DoctorSpec], agents: str, keys: Path | None, follower: Quiet
+) -> Iterator[tuple[int, Examination | ExaminationRefusedError]]:
+    """Yield the number of a specification, and what its examination came to, as the hosts get done with them.
+
+    Raises UnknownNameError, AppVariableError, InterpreterNotFoundError, what `race.reached` and `Hosts.begin_other` of
+    `run/cluster/handing.py` do, and ExaminersGoneError where no host is left.
+    """
+    from velodrome.run.cluster import handing  # noqa: PLC0415 - brings Dask
+    from velodrome.usecases import race  # noqa: PLC0415 - would import in a circle
+
+    for spec in specs:
+        chosen(spec.only, spec.skip)
+    there = [_as_seen_there(spec) for spec in specs]
+    upcoming = iter(range(len(specs)))
+    begun = json.dumps(
+        {"given": GIVEN, "needs": {"user": "", "cwd": ""}, "marked": list(secrets.marked_names())}
+    )
+    done = set[int]()
+    with (
+        stoppable(),
+        race.reached(handing.hosts, agents, keys, user="", cwd="", allow_sdist=False) as hosts,
+    ):
+        hosts.begin_other(begun, secret=any(map(_may_hold_secrets, there)), follower=follower)
+        pieces = hosts.others(lambda: next(upcoming, None), lambda number: _line(there[number]), follower)
+        for agent, number, event in pieces:
+            if number in done:  # by a host that was lost between the result and its last word
+                continue
+            done.add(number)
+            if "examination" in event:
+                yield number, adapter(Examination).validate_python(event["examination"])
+            else:
+                yield number, ExaminationRefusedError(agent, event["reason"], event["exit_code"])
+        if len(done) < len(specs):
+            raise ExaminersGoneError(len(done), len(specs), hosts.gone)
+
+
+def _as_seen_there(spec: DoctorSpec) -> DoctorSpec:
+    """Return what a host is to examine: paths are absolute, and variables have the values that they have here."""
+    stack = os.path.abspath(spec.stack) if spec.stack.endswith(".py") else spec.stack
+    app = spec.served.app
+    if app is not None:
+        named = app.python or os.environ.get("VIRTUAL_ENV")
+        app = replace(
+            app,
+            cwd=folder(app.cwd),
+            python=interpreter(app.python) if named else "",
+            env=tuple(f"{name}={value}" for name, value in values(app.env).items()),
+            proto=os.path.abspath(app.proto) if app.proto else "",
+        )
+    return replace(spec, served=replace(spec.served, app=app), stack=stack, agents="", keys=None, wait=True)
+
+
+def _may_hold_secrets(spec: DoctorSpec) -> bool:
+    app: AppSpec | None = spec.served.app
+    if app is None:
+        return False
+    names = [name for name, _ in app.headers]
+    withheld = any(sealed(request, names).fingerprint for request in in_full(app))
+    return withheld or bool(app.env or app.upstreams)
+
+
+def _line(spec: DoctorSpec) -> str:
+    return json.dumps(adapter(DoctorSpec).dump_python(spec, mode="json"))
+
+
+# --- The process on a host.
+
+
+class _Examiner:
+    """Examines what it is given on this host, one app after the other."""
+
+    pythons: Mapping[str, str] = {}
+    """None is compared: each app has its own, whose version is part of what is found."""
+
+    def __init__(
+        self, said: Mapping[str, Any], say: Callable[[dict[str, Any]], None], _channel: Channel
+    ) -> None:
+        secrets.mark(said["marked"])
+        self._say = say
+
+    def run(self, said: Mapping[str, Any]) -> None:
+        """Examine an app, and say what that comes to, or why it cannot be examined."""
+        spec = adapter(DoctorSpec).validate_python(said)
+        try:
+            found = diagnose(spec, Sentences(self._follow))
+        except VelodromeError as error:
+            self._say({"event": "entry", "reason": secrets.mask(str(error)), "exit_code": error.exit_code})
+        else:
+            plain = adapter(Examination).dump_python(secrets.masked(found), mode="json")
+            self._say({"event": "entry", "examination": plain})
+
+    def _follow(self, sentence: str) -> None:
+        self._say({"event": "preparing", "text": secrets.mask(sentence)})
+
+    def close(self) -> None:
+        """End what is kept from one app to the next: nothing."""
+
+
+if __name__ == "__main__":
+    status = blocks.main(_Examiner)
+    sys.stdout.flush()
+    sys.exit(status)
