@@ -17,7 +17,7 @@ loads in that order, and it measures what is not there.
 import math
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -67,10 +67,13 @@ class Record:
     """What a search has measured, in the order it did; made by `recorded`, or kept in memory only."""
 
     def __init__(
-        self, store: Store | None = None, before: Results | None = None, path: str = "results.jsonl"
+        self,
+        append: Callable[[Result], None] = lambda _: None,
+        before: Results | None = None,
+        path: str = "results.jsonl",
     ) -> None:
-        self._store = store
-        self._path = str(store.path) if store is not None else path
+        """`append` gets each result as it is measured, `before` has those that there are; `path` is for errors."""
+        self._append, self._path = append, path
         self._waiting: deque[list[Result]] = deque()
         """Stored loads that are still to be replayed, by their number."""
         self._current: deque[Result] = deque()
@@ -182,8 +185,7 @@ class Record:
         step = Step(self._number, boot, purpose, round(self.spent_s, 3), rising_per_s, *level)
         kept: Result = replace(result, step=step)
         self.at_s = step.spent_s
-        if self._store is not None:
-            self._store.append(kept)
+        self._append(kept)
         self.results.append(kept)
         self._keys.add(kept.trial.key)
         return kept
@@ -208,8 +210,7 @@ class Record:
                     final=final,
                 )
                 kept.append(replace(one, step=step))
-                if self._store is not None:
-                    self._store.append(kept[-1])
+                self._append(kept[-1])
                 self.results.append(kept[-1])
                 self._keys.add(one.trial.key)
         return kept
@@ -224,8 +225,7 @@ class Record:
 
     def keep_check(self, result: Result) -> None:
         """Append a trial that is no part of the search itself. Raises OutputError."""
-        if self._store is not None:
-            self._store.append(result)
+        self._append(result)
         self.checks.append(result)
 
     def leave_out(self, seconds: float) -> None:
@@ -277,7 +277,7 @@ def recorded(folder: Path, of: Header, resume: bool = False) -> Iterator[Record]
     RaceInterruptedError on Ctrl-C.
     """
     store, before = Store.resume(folder, of) if resume else (Store.create(folder, of), None)
-    record = Record(store, before)
+    record = Record(store.append, before, str(store.path))
     try:
         yield record
     except KeyboardInterrupt:

@@ -10,11 +10,10 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack, closing
 from typing import Any
 
-from velodrome.judge.search.holding import Demands, Slope
+from velodrome.judge.search.holding import Demands
 from velodrome.model import results, secrets
 from velodrome.model.condition import read
-from velodrome.model.measurement import Purpose
-from velodrome.model.results import Result, adapter
+from velodrome.model.results import adapter
 from velodrome.model.trial import Session
 from velodrome.model.tuning import Ask, Candidate, Observation
 from velodrome.run.cluster import blocks
@@ -23,27 +22,6 @@ from velodrome.run.racing.opening import held, prepared, proven
 from velodrome.run.racing.race import serving
 from velodrome.usecases.recording import Record
 from velodrome.usecases.tune import Benches, Progress
-
-
-class _Reported(Record):
-    """What is measured here, reported as it is measured."""
-
-    def __init__(self, say: Callable[[Result], None]) -> None:
-        super().__init__()
-        self._say = say
-
-    def keep(
-        self,
-        result: Result,
-        boot: int,
-        purpose: Purpose,
-        rising_per_s: float | None = None,
-        backlog: Slope | None = None,
-    ) -> Result:
-        """Report a result with its step."""
-        kept = super().keep(result, boot, purpose, rising_per_s, backlog)
-        self._say(kept)
-        return kept
 
 
 class _HostTuning(blocks.HostRace):
@@ -55,7 +33,7 @@ class _HostTuning(blocks.HostRace):
         """Raises what is wrong with it here."""
         super().__init__(said, say, channel)
         self._held = ExitStack()
-        self._record = _Reported(self._entry)
+        self._record = Record(self._entry)
         self._benches: Benches | None = None
 
     def run(self, said: Mapping[str, Any]) -> None:

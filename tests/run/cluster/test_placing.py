@@ -21,7 +21,7 @@ from velodrome.model.load import Closed, Limits, Load
 from velodrome.run import engine
 from velodrome.run.cluster import apart, placing
 from velodrome.run.cluster.agent import VERSION
-from velodrome.run.cluster.apart import Around, Channel, Conducted
+from velodrome.run.cluster.apart import AgentsDriver, Around, Channel
 from velodrome.run.cluster.conducting import Player
 from velodrome.run.cluster.placing import Cast, chosen, refuse_unfit
 from velodrome.run.drivers.driver import LoadEvent, Target
@@ -190,7 +190,7 @@ def run(conducting: Conducting, load: Load = LOAD, go_on: bool = True) -> tuple[
         seen.append(event)
         return go_on
 
-    return seen, Conducted(conducting.channel, Around("10.0.0.1", (0,)), 1).run(load, TARGET, on)
+    return seen, AgentsDriver(conducting.channel, Around("10.0.0.1", (0,)), 1).run(load, TARGET, on)
 
 
 def ended() -> Mapping[str, Any]:

@@ -1,6 +1,7 @@
 """A race over machines, in network namespaces as hosts: one serves, two load it, and one has the third party."""
 
 import os
+import signal
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -70,8 +71,10 @@ class Placed:
 
 
 @contextmanager
-def placed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, allowed: bool = True) -> Iterator[Placed]:
-    """Have hosts, a coordinator on the first, and agents on the others."""
+def placed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, allowed: bool = True, by_roles: bool = True
+) -> Iterator[Placed]:
+    """Have hosts, a coordinator on the first, and agents on the others; not by roles, each may do everything."""
     monkeypatch.setenv("VELODROME_LOCK", str(tmp_path / "measuring.lock"))
     first, last = 0, max(os.sched_getaffinity(0))
     folder = keys.make(tmp_path / "keys").folder
@@ -80,10 +83,10 @@ def placed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, allowed: bool = T
         cluster = stack.enter_context(network.cluster(folder, (), ""))
         found = Placed(network, cluster.address, folder)
         try:
-            found.start(SERVER, "server", first)
+            found.start(SERVER, "server" if by_roles else "load", first)
             for number in LOADS:
                 found.start(number, "load", last, network.hosts[SERVER].address if allowed else "")
-            found.start(THIRD, "third-party", last)
+            found.start(THIRD, "third-party" if by_roles else "load", last)
             yield found
         finally:
             for process in found.agents.values():
@@ -201,12 +204,8 @@ def test_a_loading_host_that_dies_spoils_its_trial_and_resume_goes_on(
     with placed(tmp_path, monkeypatch) as cluster:
         before = {one.pid for one in hosts.marked()}
         command = cluster.command("run", study(tmp_path, 3.0), "--out", str(out), lock=lock)
-        file = out / store.NAME
-        hosts.until(lambda: file.exists() and len(file.read_bytes().splitlines()) == 2)
-        victim = psutil.Process(cluster.agents["host-3"].pid)
-        hosts.until(lambda: any("engine_process" in " ".join(_line(one)) for one in victim.children()))
-        time.sleep(1.5)  # into the load: it has a second of getting ready, and three of measuring
-        victim.kill()
+        in_a_load(cluster, out)
+        cluster.agents["host-3"].kill()
         code, said, error = over(command)
         assert code == 3, (said, error)
         assert "host-3" in error
@@ -248,3 +247,68 @@ def test_a_load_that_an_agent_does_not_allow_is_refused_with_the_address_before_
         assert "host-2" in error
         assert f"--allow-target {cluster.network.hosts[SERVER].address}" in error
         assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.exhaustive
+def test_hosts_that_the_command_line_names_do_what_it_says_whatever_else_they_may_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "run"
+    with placed(tmp_path, monkeypatch, by_roles=False) as cluster:
+        third = cluster.network.hosts[THIRD].address
+        command = cluster.command(
+            *("run", study(tmp_path, blocks=1), "--out", str(out), "--server-on", "host-1"),
+            *("--load-from", "host-2,host-3", "--third-party-on", third),
+            lock=tmp_path / "measuring.lock",
+        )
+        code, said, error = over(command)
+    assert code in (0, 4), (said, error)
+    for one in measured(out):
+        assert [loader.name for loader in one.load.loaders] == ["host-2", "host-3"]
+        assert one.upstream is not None
+        assert one.upstream.agent == "host-4"
+        assert one.machine is not None
+        assert one.load.ok == one.load.requests == 100
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("number", [SERVER, LOADS[1]])
+def test_a_cable_that_is_pulled_for_long_spoils_the_trial_and_the_command_says_whose(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, lock = tmp_path / "run", tmp_path / "measuring.lock"
+    with placed(tmp_path, monkeypatch) as cluster:
+        before = {one.pid for one in hosts.marked()}
+        command = cluster.command("run", study(tmp_path, 3.0), "--out", str(out), lock=lock)
+        in_a_load(cluster, out)
+        cluster.network.hosts[number].pull()
+        code, said, error = over(command)
+        assert code == 3, (said, error)
+        assert f"host-{number}" in error
+        assert "--resume" in error
+        # What the trial before the cut gave is kept, and nothing of a cut load counts.
+        assert all(one.load.requests == 300 for one in measured(out) if one.valid)
+        hosts.until(lambda: {one.pid for one in hosts.marked()} <= before)
+
+
+@pytest.mark.exhaustive
+def test_ctrl_c_ends_what_runs_on_every_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out, lock = tmp_path / "run", tmp_path / "measuring.lock"
+    with placed(tmp_path, monkeypatch) as cluster:
+        before = {one.pid for one in hosts.marked()}
+        command = cluster.command("run", study(tmp_path, 3.0), "--out", str(out), lock=lock)
+        in_a_load(cluster, out)
+        command.send_signal(signal.SIGINT)
+        code, said, error = over(command, 20.0)
+        assert code == 130, (said, error)
+        assert "--resume" in error
+        hosts.until(lambda: {one.pid for one in hosts.marked()} <= before)
+
+
+def in_a_load(cluster: Placed, out: Path) -> None:
+    """Wait until the second trial of a race is loaded."""
+    file = out / store.NAME
+    hosts.until(lambda: file.exists() and len(file.read_bytes().splitlines()) == 2)
+    loading = psutil.Process(cluster.agents["host-3"].pid)
+    hosts.until(lambda: any("engine_process" in " ".join(_line(one)) for one in loading.children()))
+    time.sleep(1.5)  # into the load: it has a second of getting ready, and three of measuring

@@ -1,7 +1,7 @@
 """A server whose load and third parties are on other hosts: the side of its own host.
 
     process of the race --- «load this», by an event ---> command --- conducts it ---> loading agents
-    (Conducted)         <-- how it goes, by messages   ---           (placing.py)  ---> agent of third parties (Thirds)
+    (AgentsDriver)      <-- how it goes, by messages  ---           (placing.py)  ---> agent of third parties (Thirds)
 
 The process that runs races everywhere (`blocks.py`) serves, samples and judges flags here as anywhere. In the place of
 an engine and of a third party of its own it has these: each says what it needs, and waits for messages about it. When
@@ -123,7 +123,7 @@ class Exchange:
         return None
 
 
-class Conducted:
+class AgentsDriver:
     """A driver whose load agents on other hosts carry."""
 
     name = OWN
@@ -139,7 +139,7 @@ class Conducted:
         spec = VelodromeDriver(seed=self._seed).spec(load, target)
         exchange = self._channel.begin("load", spec=plain_spec(spec))
         try:
-            ended = _Going(load, on_event, exchange, self._around).to_the_end()
+            ended = _LoadInProgress(load, on_event, exchange, self._around).to_the_end()
         except BaseException:
             exchange.say("load-end")
             raise
@@ -164,7 +164,7 @@ def _loader(row: Mapping[str, Any]) -> Loader:
     )
 
 
-class _Going:
+class _LoadInProgress:
     """One load, from «load this» to its document."""
 
     def __init__(self, load: Load, on_event: OnEvent, exchange: Exchange, around: Around) -> None:

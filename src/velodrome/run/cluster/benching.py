@@ -67,7 +67,7 @@ class Hosts(handing.Hosts):
     ) -> None:
         """`needs` says what a search needs of a host."""
         super().__init__(address, security, needs)
-        self._used: dict[str, handing._Host] = {}
+        self._used: dict[str, handing.Host] = {}
         """By host, its agent that measures."""
         self._results: list[tuple[str, Result]] = []
         self._unserved: dict[str, str] = {}

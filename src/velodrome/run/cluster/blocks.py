@@ -42,7 +42,7 @@ from velodrome.run.account import account_for, acting_as
 from velodrome.run.apps import inspect
 from velodrome.run.apps.serving import sealed
 from velodrome.run.cluster import sending
-from velodrome.run.cluster.apart import Around, Channel, Conducted, third_elsewhere
+from velodrome.run.cluster.apart import AgentsDriver, Around, Channel, third_elsewhere
 from velodrome.run.cluster.holding import Started
 from velodrome.run.environments import guest_tree
 from velodrome.run.environments.environment import overlay_for
@@ -477,7 +477,7 @@ def _surrounded(lab: Lab, around: Around, channel: Channel) -> Lab:
     """Return the lab of a host that is the server's alone."""
     return replace(
         lab,
-        driver=lambda _name, _placed, seed: Conducted(channel, around, seed),
+        driver=lambda _name, _placed, seed: AgentsDriver(channel, around, seed),
         third_party=lambda third, cpus=(), seed=1: third_elsewhere(channel, third, seed),
         apart=Apart(around.address, around.load_cpus),
         cpus=around.cpus,

@@ -126,7 +126,7 @@ class Handing(Generic[Work]):
 
 
 @dataclass
-class _Host:
+class Host:
     """One agent in a race."""
 
     player: Player
@@ -156,7 +156,7 @@ class _Host:
         return self.player.name
 
 
-_Event = tuple[str, _Host | None, Any]
+_Event = tuple[str, Host | None, Any]
 
 
 class Hosts:
@@ -180,7 +180,7 @@ class Hosts:
         """Who serves and who loads, once `look` has seen that; None: each agent does both, block by block."""
         self._conductor: Conductor | None = None
         self._events: queue.SimpleQueue[_Event] = queue.SimpleQueue()
-        self._hosts: dict[str, _Host] = {}
+        self._hosts: dict[str, Host] = {}
         self._lost: list[str] = []
         self._said = ""
         self._loop = asyncio.new_event_loop()
@@ -336,7 +336,7 @@ class Hosts:
                 what, found = odd
                 raise AgentsDifferError(what, found)
 
-    def _odd(self, host: _Host) -> tuple[str, Mapping[str, str]] | None:
+    def _odd(self, host: Host) -> tuple[str, Mapping[str, str]] | None:
         """Return which interpreter is of another version on a host than on one that is there already."""
         for other in self._hosts.values():
             for name, version in host.pythons.items():
@@ -372,10 +372,10 @@ class Hosts:
 
     def _handed(
         self, handing: Handing[Work], line: Callable[[Work], str], follower: Preparing
-    ) -> Iterator[tuple[str, _Host, Work, Mapping[str, Any]]]:
+    ) -> Iterator[tuple[str, Host, Work, Mapping[str, Any]]]:
         """Give work out, and yield what its hosts say of it: the kind of event, the host, its work, and the event."""
 
-        def give(host: _Host, work: Work | None) -> None:
+        def give(host: Host, work: Work | None) -> None:
             if work is not None:
                 self._loop.call_soon_threadsafe(host.given.append, line(work))
 
@@ -403,7 +403,7 @@ class Hosts:
             elif kind in ("preparing", "warning"):
                 follower.preparing(f"{host.agent}: {said['text']}")
 
-    def _take_leave(self, host: _Host, why: str, follower: Preparing) -> None:
+    def _take_leave(self, host: Host, why: str, follower: Preparing) -> None:
         host.gone, host.ready = True, False
         if self.cast is not None:
             self._lost.append(why if host.given_up else f"{host.agent}: {why}")
@@ -416,7 +416,7 @@ class Hosts:
             f"{host.agent} is no longer there ({why}); what it had begun is run anew by another"
         )
 
-    def _entry(self, host: _Host, said: Mapping[str, Any], out: Path) -> Entry:
+    def _entry(self, host: Host, said: Mapping[str, Any], out: Path) -> Entry:
         assert self._study is not None
         entry = results.load(said["line"], self._study, host.agent)
         for name, data in (said.get("files") or {}).items():
@@ -443,7 +443,7 @@ class Hosts:
 
     async def _join(self, players: Sequence[Player]) -> None:
         for player in players:
-            host = _Host(player, random.token_hex(8))
+            host = Host(player, random.token_hex(8))
             host.name = self._name_of(player)
             self._hosts[host.agent] = host
             self._tasks.append(asyncio.ensure_future(self._follow(host)))
@@ -457,7 +457,7 @@ class Hosts:
                 return player.name
         return str(player.facts["host"])
 
-    async def _follow(self, host: _Host) -> None:
+    async def _follow(self, host: Host) -> None:
         """Begin the race on an agent, hand it what it is given, and take in what it says, until it is over there."""
         events, line, since = self._events, host.player.line, time.monotonic()
         try:
@@ -527,7 +527,7 @@ class Hosts:
         )
         self._tasks.append(asyncio.ensure_future(self._speak(host)))
 
-    async def _speak(self, host: _Host) -> None:
+    async def _speak(self, host: Host) -> None:
         """Hand messages to the server's process, one after the other, however often the connection breaks."""
         number = 0
         while True:
@@ -540,13 +540,13 @@ class Hosts:
                     break
                 await asyncio.sleep(POLL_S)
 
-    async def _has_left(self, host: _Host) -> bool:
+    async def _has_left(self, host: Host) -> bool:
         """Return whether the coordinator says that an agent is gone, so that nobody need wait for it."""
         with suppress(CoordinatorError):
             return host.player.line.address not in await talking.workers(self._address, self._security)
         return False
 
-    async def _why(self, host: _Host) -> str:
+    async def _why(self, host: Host) -> str:
         """Return why an agent takes no work unit: its process may have said so."""
         with suppress(AgentLostError):
             said = await host.player.line.call(
@@ -557,7 +557,7 @@ class Hosts:
                     return str(event["why"])
         return SILENT
 
-    def _put(self, host: _Host, event: dict[str, Any]) -> bool:
+    def _put(self, host: Host, event: dict[str, Any]) -> bool:
         """Say what happened to whoever races. Returns whether it is the last of that agent."""
         kind = event["event"]
         if kind == "ready":

@@ -276,7 +276,7 @@ class Conductor:
         self._present, self._send, self._lost = present, send, lost
         self._ended: set[int] = set()
         """Loads that are to end early."""
-        self._loads: dict[int, _Conducted] = {}
+        self._loads: dict[int, _CarriedLoad] = {}
         self._thirds: dict[int, None] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._missing = False
@@ -327,7 +327,7 @@ class Conductor:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def _word(self, about: int, what: str, **facts: Any) -> None:
+    def _message(self, about: int, what: str, **facts: Any) -> None:
         self._send({"about": about, "is": what, **facts})
 
     # Loads.
@@ -338,12 +338,12 @@ class Conductor:
         except AgentLostError as error:
             self._lost(f"{error.name}: {error.why}")
         except Exception as error:  # this load cannot be had: its trial says so
-            self._word(number, "refused", why=str(error))
+            self._message(number, "refused", why=str(error))
         else:
             for row in document["agents"]:
                 row["server_round_trip_ms"] = self._trips_ms.get(row["name"])
             self._missing = any(row["lost"] for row in document["agents"])
-            self._word(number, "ended", document=document)
+            self._message(number, "ended", document=document)
         finally:
             self._loads.pop(number, None)
 
@@ -351,7 +351,7 @@ class Conductor:
         until = time.monotonic() + BACK_S
         while True:
             try:
-                one = self._loads[number] = _Conducted(self, number, spec)
+                one = self._loads[number] = _CarriedLoad(self, number, spec)
                 return await one.carried([Player(p.line, p.facts) for p in self.loaders(spec)])
             except (AgentLostError, AgentRefusedError) as error:
                 self._missing = self._missing or isinstance(error, AgentLostError)
@@ -394,11 +394,11 @@ class Conductor:
 
     def begun(self, number: int, at: int) -> None:
         """Say when all agents begin, by the server's clock."""
-        self._word(number, "began", at_ns=at + clocks.best(self.readings).offset.ns)
+        self._message(number, "began", at_ns=at + clocks.best(self.readings).offset.ns)
 
     def goes(self, number: int, tick: Mapping[str, Any]) -> bool:
         """Say how a load goes. Returns whether it is to go on."""
-        self._word(number, "tick", facts={key: value for key, value in tick.items() if key != "event"})
+        self._message(number, "tick", facts={key: value for key, value in tick.items() if key != "event"})
         return number not in self._ended
 
     # Third parties.
@@ -407,7 +407,7 @@ class Conductor:
         third = self._cast.third
         if third is None:
             why = f"no agent has the role {THIRD}; name one with {OPTIONS[THIRD]}"
-            self._word(number, "refused", why=why)
+            self._message(number, "refused", why=why)
             return
         try:
             found = json.loads(await self._ask("start", number, said))
@@ -415,10 +415,10 @@ class Conductor:
             self._lost(f"{error.name}: {error.why}")
             return
         if "error" in found:
-            self._word(number, "refused", why=f"agent {third.name}: {found['error']}")
+            self._message(number, "refused", why=f"agent {third.name}: {found['error']}")
             return
         near = _boot(third) == _boot(self._cast.server)
-        self._word(
+        self._message(
             number,
             "there",
             url=found["url"],
@@ -461,17 +461,17 @@ class Conductor:
         for number in self._thirds:
             facts = found.get(str(number))
             if facts is None:
-                self._word(number, "refused", why=str(found.get("error", "it has ended")))
+                self._message(number, "refused", why=str(found.get("error", "it has ended")))
             else:
-                self._word(number, "facts", facts=facts)
+                self._message(number, "facts", facts=facts)
 
     async def _say_facts(self, number: int) -> None:
         with suppress(AgentLostError):
             found = await self.third_facts()
-            self._word(number, "facts", facts=found.get(str(number), {}))
+            self._message(number, "facts", facts=found.get(str(number), {}))
 
 
-class _Conducted:
+class _CarriedLoad:
     """One load that agents carry for the server's process."""
 
     def __init__(self, conductor: Conductor, number: int, spec: LoadSpec) -> None:
