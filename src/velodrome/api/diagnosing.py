@@ -84,6 +84,7 @@ def diagnose(
     wait: bool = False,
     agents: str | int | None = None,
     keys: str | Path | None = None,
+    send: bool = False,
     **of_app: Any,
 ) -> Examined:
     """Prove by experiments what is wrong with an app on a stack: `assert velodrome.diagnose(app).healthy`.
@@ -92,7 +93,7 @@ def diagnose(
     which rate, is searched as the app is and with the causes cured. No experiment begins that would end after `budget`
     (seconds, or `"5m"`); `only` and `skip` name faults of the catalogue (`velodrome doctor --list`). With `agents`, an
     agent of a coordinator (`"tls://host:8786"`, with its `keys`), or of so many that are started on this machine,
-    examines the app that is on its host. `of_app` is what `asked_of` takes.
+    examines the app that is on its host, or with `send` the folder that is here. `of_app` is what `asked_of` takes.
 
     Raises what is wrong with the app, UnknownNameError, UnknownKnobError, NoServerError, BusyError, and with agents
     what `diagnose_on_hosts.diagnose_there` does.
@@ -110,5 +111,6 @@ def diagnose(
         tuple(map(read, (slo,) if isinstance(slo, str) else slo)),
         agents="" if agents is None else str(agents),
         keys=None if keys is None else Path(keys),
+        send=send,
     )
     return Examined(doctor.diagnose(spec, Quiet()))

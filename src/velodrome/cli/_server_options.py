@@ -86,6 +86,10 @@ Agents = Annotated[
 Keys = Annotated[
     str, of_results(metavar="FOLDER", help="The cluster's certificates, of velodrome cluster keys.")
 ]
+Send = Annotated[
+    bool,
+    of_results("--send", help="Send the app's folder to agents: what git does not ignore, at most 64 MB."),
+]
 ServerOn = Annotated[
     str,
     of_results(

@@ -61,12 +61,7 @@ def command(
     server_on: server.ServerOn = "",
     load_from: server.LoadFrom = "",
     third_party_on: server.ThirdPartyOn = "",
-    send: Annotated[
-        bool,
-        server.of_results(
-            "--send", help="Send the app's folder to agents: what git does not ignore, at most 64 MB."
-        ),
-    ] = False,
+    send: server.Send = False,
     revision: Annotated[
         str,
         server.of_results(metavar="REVISION", help="Send this git revision instead of the folder as it is."),

@@ -77,6 +77,7 @@ def command(
         ),
     ] = "",
     keys: server.Keys = "",
+    send: server.Send = False,
     wait: server.Wait = False,
     as_json: server.AsJson = False,
     **_of_app: Any,
@@ -109,6 +110,7 @@ def command(
         server.conditions(slo),
         agents=agents,
         keys=Path(keys) if keys else None,
+        send=send,
     )
     found = diagnose.diagnose(spec, diagnose.Sentences(tell))
     if as_json:

@@ -44,6 +44,7 @@ from velodrome.model.errors import (
     TooSlowError,
     UnknownNameError,
     UpstreamError,
+    UsageError,
 )
 from velodrome.model.load import Limits, Link
 from velodrome.model.search import Ending, RateCapacity, RateFound
@@ -120,6 +121,8 @@ class DoctorSpec:
     """Address of a coordinator, or a number of agents of this machine, of which one examines; empty: this machine."""
     keys: Path | None = None
     """Folder of the certificates for that; None: the usual one."""
+    send: bool = False
+    """Send the app's folder there, without what git ignores."""
 
 
 class Sentences(Quiet):
@@ -165,6 +168,10 @@ def diagnose(spec: DoctorSpec, follower: Quiet) -> Examination:
     Raises what is wrong with the app, TooSlowError, UnknownNameError, UnknownKnobError, NoServerError, BusyError; with
     agents what `diagnose_on_hosts.diagnose_there` does.
     """
+    if spec.send and not (spec.agents and spec.served.app):
+        raise UsageError(
+            "--send is for agents, which have no folder of the app; name an app and --agents, or leave it out"
+        )
     if spec.agents:
         from velodrome.usecases import diagnose_on_hosts  # noqa: PLC0415 - would import in a circle
 

@@ -7,6 +7,7 @@ had begun begins anew on another. `python -m velodrome.usecases.diagnose_on_host
 its folder and its interpreter are that host's, and so are the figures.
 """
 
+import base64
 import json
 import os
 import sys
@@ -20,7 +21,7 @@ from velodrome.model.diagnosis import Examination
 from velodrome.model.errors import ExaminationRefusedError, ExaminersGoneError, VelodromeError
 from velodrome.model.results import adapter
 from velodrome.run.apps.serving import sealed
-from velodrome.run.cluster import blocks
+from velodrome.run.cluster import blocks, sending
 from velodrome.run.cluster.apart import Channel
 from velodrome.run.supervision.undisturbed import stoppable
 from velodrome.usecases.apps import AppSpec, folder, in_full, interpreter, values
@@ -50,8 +51,8 @@ def diagnose_over(
 ) -> Iterator[tuple[int, Examination | ExaminationRefusedError]]:
     """Yield the number of a specification, and what its examination came to, as the hosts get done with them.
 
-    Raises UnknownNameError, AppVariableError, InterpreterNotFoundError, what `race.reached` and `Hosts.begin_other` of
-    `run/cluster/handing.py` do, and ExaminersGoneError where no host is left.
+    Raises UnknownNameError, AppVariableError, InterpreterNotFoundError, SendingError, what `race.reached` and
+    `Hosts.begin_other` of `run/cluster/handing.py` do, and ExaminersGoneError where no host is left.
     """
     from velodrome.run.cluster import handing  # noqa: PLC0415 - brings Dask
     from velodrome.usecases import race  # noqa: PLC0415 - would import in a circle
@@ -60,15 +61,23 @@ def diagnose_over(
         chosen(spec.only, spec.skip)
     there = [_as_seen_there(spec) for spec in specs]
     upcoming = iter(range(len(specs)))
+    sent = {(app.cwd, app.user) for spec in there if spec.send and (app := spec.served.app) is not None}
+    assert len(sent) < 2, "what is sent is the folder of one app"
     begun = json.dumps(
-        {"given": GIVEN, "needs": {"user": "", "cwd": ""}, "marked": list(secrets.marked_names())}
+        {
+            "given": GIVEN,
+            "needs": {"cwd": "".join(cwd for cwd, _ in sent), "user": "".join(user for _, user in sent)},
+            "marked": list(secrets.marked_names()),
+            "files": "".join(base64.b64encode(sending.packed(cwd)).decode() for cwd, _ in sent),
+        }
     )
     done = set[int]()
     with (
         stoppable(),
         race.reached(handing.hosts, agents, keys, user="", cwd="", allow_sdist=False) as hosts,
     ):
-        hosts.begin_other(begun, secret=any(map(_may_hold_secrets, there)), follower=follower)
+        secret = bool(sent) or any(map(_may_hold_secrets, there))
+        hosts.begin_other(begun, secret=secret, follower=follower)
         pieces = hosts.others(lambda: next(upcoming, None), lambda number: _line(there[number]), follower)
         for agent, number, event in pieces:
             if number in done:  # by a host that was lost between the result and its last word
@@ -125,17 +134,30 @@ class _Examiner:
     ) -> None:
         secrets.mark(said["marked"])
         self._say = say
+        self._folder = sending.received(said["files"]) if said["files"] else ""
+        """Where what was sent is; removed with this process."""
 
     def run(self, said: Mapping[str, Any]) -> None:
         """Examine an app, and say what that comes to, or why it cannot be examined."""
         spec = adapter(DoctorSpec).validate_python(said)
         try:
-            found = diagnose(spec, Sentences(self._follow))
+            found = diagnose(self._here(spec), Sentences(self._follow))
         except VelodromeError as error:
             self._say({"event": "entry", "reason": secrets.mask(str(error)), "exit_code": error.exit_code})
         else:
             plain = adapter(Examination).dump_python(secrets.masked(found), mode="json")
             self._say({"event": "entry", "examination": plain})
+
+    def _here(self, spec: DoctorSpec) -> DoctorSpec:
+        """Return a specification with the paths of what was sent."""
+        app = spec.served.app
+        if app is None or not spec.send:
+            return replace(spec, send=False)
+        proto = Path(app.proto)
+        if app.proto and proto.is_relative_to(app.cwd):
+            proto = Path(self._folder, proto.relative_to(app.cwd))
+        app = replace(app, cwd=self._folder, proto=str(proto) if app.proto else "")
+        return replace(spec, served=replace(spec.served, app=app), send=False)
 
     def _follow(self, sentence: str) -> None:
         self._say({"event": "preparing", "text": secrets.mask(sentence)})

@@ -1,6 +1,7 @@
 """Examinations on the hosts of agents: each app whole on one host, what is wrong there, and hosts that are lost."""
 
 import json
+import subprocess
 import sys
 from contextlib import ExitStack
 from dataclasses import replace
@@ -98,6 +99,20 @@ def test_a_host_says_what_is_wrong_with_an_app_and_goes_on_with_the_next(shop: P
         assert isinstance(refused, ExaminationRefusedError)
         assert (refused.name, refused.exit_code) == ("a", 2)
     assert "missing" in str(found[0])
+
+
+def test_a_folder_that_is_sent_is_examined_and_what_git_ignores_stays(shop: Path) -> None:
+    (shop / "shop.py").write_text(
+        "from pathlib import Path\nassert not Path(__file__).with_name('.env').exists()\n" + APP
+    )
+    (shop / ".env").write_text("KEY=secret")
+    (shop / ".gitignore").write_text(".env")
+    subprocess.run(["git", "init", "-q", str(shop)], check=True)
+    specs = [spec(shop, "missing"), replace(spec(shop, "missing"), send=True)]
+    with coordinator.coordinating(HOST, 0, 0) as address, agent(address, "a"):
+        found = dict(diagnose_over(specs, address, None, Quiet()))
+    assert "AssertionError" in str(found[0])
+    assert "'missing'" in str(found[1])
 
 
 def test_what_is_unknown_or_has_nobody_is_refused_before_a_host_does_anything(shop: Path) -> None:

@@ -323,9 +323,7 @@ class HostRace:
         self._folder = ""
         """Where what was sent is; removed with this process."""
         if needs.files:
-            folder = scratch.made("app")
-            sending.unpacked(base64.b64decode(needs.files), folder)
-            self._folder = str(folder)
+            self._folder = sending.received(needs.files)
         for path, wanted in needs.extra.items():
             if print_of(path) != wanted:
                 raise UsageError(

@@ -7,6 +7,7 @@ What git ignores stays here, and so secrets do that lie in such files. Outside o
 folders stay, and what is made anew anywhere.
 """
 
+import base64
 import gzip
 import io
 import os
@@ -19,6 +20,7 @@ from pathlib import Path
 from velodrome.model.errors import SendingError
 from velodrome.run.account import hand_over
 from velodrome.run.apps import revisions
+from velodrome.run.supervision import scratch
 
 MOST_PACKED = 64 << 20
 """Bytes: what is sent goes through the memory of each process on the way."""
@@ -128,6 +130,16 @@ def _walked(folder: str) -> Iterator[str]:
         for name in (*files, *linked):
             if not name.startswith("."):
                 yield os.path.relpath(os.path.join(above, name), folder)
+
+
+def received(files: str) -> str:
+    """Unpack a folder that was sent, in base64, into one that ends with this process; return its path.
+
+    Raises what `unpacked` does.
+    """
+    folder = scratch.made("app")
+    unpacked(base64.b64decode(files), folder)
+    return str(folder)
 
 
 def unpacked(data: bytes, folder: Path) -> None:
