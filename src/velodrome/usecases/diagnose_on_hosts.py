@@ -153,10 +153,7 @@ class _Examiner:
         app = spec.served.app
         if app is None or not spec.send:
             return replace(spec, send=False)
-        proto = Path(app.proto)
-        if app.proto and proto.is_relative_to(app.cwd):
-            proto = Path(self._folder, proto.relative_to(app.cwd))
-        app = replace(app, cwd=self._folder, proto=str(proto) if app.proto else "")
+        app = replace(app, cwd=self._folder, proto=sending.inside(app.proto, app.cwd, self._folder))
         return replace(spec, served=replace(spec.served, app=app), send=False)
 
     def _follow(self, sentence: str) -> None:

@@ -152,7 +152,7 @@ def hosts_by_block(out: Path) -> dict[int, set[str]]:
     return found
 
 
-def test_an_errand_whose_answer_was_lost_is_not_run_twice(
+def test_a_work_unit_whose_answer_was_lost_is_not_run_twice(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     process = Process()

@@ -203,8 +203,7 @@ def test_a_loading_host_that_dies_spoils_its_trial_and_resume_goes_on(
     out, lock = tmp_path / "run", tmp_path / "measuring.lock"
     with placed(tmp_path, monkeypatch) as cluster:
         before = {one.pid for one in hosts.marked()}
-        command = cluster.command("run", study(tmp_path, 3.0), "--out", str(out), lock=lock)
-        in_a_load(cluster, out)
+        command = in_a_load(cluster, tmp_path, out)
         cluster.agents["host-3"].kill()
         code, said, error = over(command)
         assert code == 3, (said, error)
@@ -276,11 +275,10 @@ def test_hosts_that_the_command_line_names_do_what_it_says_whatever_else_they_ma
 def test_a_cable_that_is_pulled_for_long_spoils_the_trial_and_the_command_says_whose(
     number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    out, lock = tmp_path / "run", tmp_path / "measuring.lock"
+    out = tmp_path / "run"
     with placed(tmp_path, monkeypatch) as cluster:
         before = {one.pid for one in hosts.marked()}
-        command = cluster.command("run", study(tmp_path, 3.0), "--out", str(out), lock=lock)
-        in_a_load(cluster, out)
+        command = in_a_load(cluster, tmp_path, out)
         cluster.network.hosts[number].pull()
         code, said, error = over(command)
         assert code == 3, (said, error)
@@ -293,11 +291,10 @@ def test_a_cable_that_is_pulled_for_long_spoils_the_trial_and_the_command_says_w
 
 @pytest.mark.exhaustive
 def test_ctrl_c_ends_what_runs_on_every_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    out, lock = tmp_path / "run", tmp_path / "measuring.lock"
+    out = tmp_path / "run"
     with placed(tmp_path, monkeypatch) as cluster:
         before = {one.pid for one in hosts.marked()}
-        command = cluster.command("run", study(tmp_path, 3.0), "--out", str(out), lock=lock)
-        in_a_load(cluster, out)
+        command = in_a_load(cluster, tmp_path, out)
         command.send_signal(signal.SIGINT)
         code, said, error = over(command, 20.0)
         assert code == 130, (said, error)
@@ -305,10 +302,13 @@ def test_ctrl_c_ends_what_runs_on_every_host(tmp_path: Path, monkeypatch: pytest
         hosts.until(lambda: {one.pid for one in hosts.marked()} <= before)
 
 
-def in_a_load(cluster: Placed, out: Path) -> None:
-    """Wait until the second trial of a race is loaded."""
+def in_a_load(cluster: Placed, tmp_path: Path, out: Path) -> "Popen[str]":
+    """Start a race, and return its command once the second trial is loaded."""
+    lock = tmp_path / "measuring.lock"
+    command = cluster.command("run", study(tmp_path, 3.0), "--out", str(out), lock=lock)
     file = out / store.NAME
     hosts.until(lambda: file.exists() and len(file.read_bytes().splitlines()) == 2)
     loading = psutil.Process(cluster.agents["host-3"].pid)
     hosts.until(lambda: any("engine_process" in " ".join(_line(one)) for one in loading.children()))
     time.sleep(1.5)  # into the load: it has a second of getting ready, and three of measuring
+    return command

@@ -370,10 +370,7 @@ class HostRace:
         """Return an app as it lies here, if its folder was sent."""
         if not self._folder or app.cwd != self._needs.cwd:
             return app
-        proto = Path(app.proto)
-        if app.proto and proto.is_relative_to(app.cwd):
-            proto = Path(self._folder, proto.relative_to(app.cwd))
-        return replace(app, cwd=self._folder, proto=str(proto) if app.proto else "")
+        return replace(app, cwd=self._folder, proto=sending.inside(app.proto, app.cwd, self._folder))
 
     def _refuse_unknown(self, trials: Sequence[Trial]) -> None:
         for trial in trials:

@@ -142,6 +142,12 @@ def received(files: str) -> str:
     return str(folder)
 
 
+def inside(path: str, sent: str, folder: str) -> str:
+    """Return where a path is once the folder `sent` was unpacked into `folder`; one that is outside stays as it is."""
+    within = bool(path) and Path(path).is_relative_to(sent)
+    return str(Path(folder, Path(path).relative_to(sent))) if within else path
+
+
 def unpacked(data: bytes, folder: Path) -> None:
     """Write what was packed into a new folder, for whom foreign code runs as.
 

@@ -109,8 +109,10 @@ def read(finished: Finished, load: Load) -> Report:
         raise ValueError("it took no time")
     details = report["details"] or []
     calls = _calls(details) if len(details) == requests else None
-    over_s = None if load.requests is not None else min(duration_s, load.duration_s)
-    outcomes = {"ok": right} | +_failed(errors, details if calls else [], over_s)
+    at_the_end = Counter[str]()
+    if calls and load.requests is None:
+        at_the_end = _ended_at_the_end(calls, details, min(duration_s, load.duration_s))
+    outcomes = {"ok": right} | _failed(errors, at_the_end, by_time=load.requests is None)
     return Report(
         requests=requests,
         ok=right,
@@ -127,24 +129,27 @@ def read(finished: Finished, load: Load) -> Report:
     )
 
 
-def _failed(errors: dict[str, int], details: list[dict[str, Any]], over_s: float | None) -> Counter[str]:
-    """Count the outcomes of calls that are not OK; `over_s` is when its time was over, None where it counts calls.
+def _ended_at_the_end(calls: RequestLog, details: list[dict[str, Any]], duration_s: float) -> Counter[str]:
+    """Count by their errors the calls that ended when its time was over."""
+    if not len(calls.ended_ns):
+        return Counter()
+    began_ns = (calls.ended_ns - calls.took_ns).min()
+    closing = calls.ended_ns >= began_ns + (duration_s - CLOSES_S) * 1e9
+    return Counter(str(details[number]["error"]) for number in np.flatnonzero(closing))
+
+
+def _failed(errors: dict[str, int], at_the_end: Counter[str], *, by_time: bool) -> dict[str, int]:
+    """Count the outcomes of calls that are not OK.
 
     It says goodbye before it closes a connection. A server that closes it first then breaks the call in flight.
     """
-    at_the_end = Counter[str]()
-    if details and over_s is not None:
-        ended = [datetime.fromisoformat(detail["timestamp"]).timestamp() for detail in details]
-        began = min(end - int(detail["latency"]) / 1e9 for end, detail in zip(ended, details, strict=True))
-        closes = began + over_s - CLOSES_S
-        at_the_end.update(str(d["error"]) for end, d in zip(ended, details, strict=True) if end >= closes)
     outcomes = Counter[str]()
     for text, times in errors.items():
-        kind = _kind(text, by_time=over_s is not None)
+        kind = _kind(text, by_time=by_time)
         unfinished = min(times, at_the_end[text]) if kind == "reset" else 0
         outcomes[kind] += times - unfinished
         outcomes["unfinished"] += unfinished
-    return outcomes
+    return +outcomes
 
 
 def _kind(text: str, by_time: bool) -> str:
