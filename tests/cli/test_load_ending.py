@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-SERVER = Path(__file__).with_name("told_server.py")
+SERVER = Path(__file__).with_name("counting_server.py")
 # What is started in the background has SIGINT ignored, and hands that on.
 PROGRAM = (
     "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"

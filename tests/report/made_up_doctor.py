@@ -7,21 +7,24 @@ from velodrome.judge.diagnosis import levels
 from velodrome.model.diagnosis import (
     AS_IT_IS,
     Arms,
+    Collection,
     Cure,
     Diagnosis,
     Evidence,
     Examination,
     Figures,
     Ruling,
+    Sampled,
     SloHolds,
     SloRate,
+    Stall,
+    Timeline,
     Treatment,
     Untried,
     surest_first,
 )
 from velodrome.model.quantity import Interval
 from velodrome.model.symptoms import Symptoms
-from velodrome.model.timeline import Collection, Counts, Stall, Timeline
 
 FOLDER = "/srv/shop"
 LINE = f"{FOLDER}/pricing.py:88 in price"
@@ -115,12 +118,12 @@ TIMELINE = Timeline(
     ),
     (Collection(0.91, 0.09, 2), Collection(1.7, 0.002, 0)),
     (
-        Counts(0.5, 0.2, 0.0, 0, 0),
-        Counts(1.0, 0.9, 0.0, 0, 3),
-        Counts(1.5, 0.2, 0.3, 0, 1),
-        Counts(2.0, 0.2, 0.0, 0, 0),
-        Counts(2.5, 0.2, None, None, None),
-        Counts(3.0, 0.1, 0.0, 12, 5),
+        Sampled(0.5, 0.2, 0.0, 0, 0),
+        Sampled(1.0, 0.9, 0.0, 0, 3),
+        Sampled(1.5, 0.2, 0.3, 0, 1),
+        Sampled(2.0, 0.2, 0.0, 0, 0),
+        Sampled(2.5, 0.2, None, None, None),
+        Sampled(3.0, 0.1, 0.0, 12, 5),
     ),
 )
 SLO = SloHolds(

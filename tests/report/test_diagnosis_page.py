@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from tests.report.made_up_doctor import HOSTILE, SLO, TIMELINE, hostile, ill, well
 
+from velodrome.model.diagnosis import Timeline
 from velodrome.model.errors import OutputError
-from velodrome.model.timeline import Timeline
 from velodrome.report.diagnosis_page import NOT_TOLD, WIDE, render, timeline_figure, write
 
 pytestmark = pytest.mark.unit

@@ -248,7 +248,7 @@ with third_party.start() as third:
     assert third.port
 """,
     "idle connections": """
-from velodrome.run.clients.idle import held
+from velodrome.run.idle_clients import held
 with held(2, URL) as idle:
     assert idle.facts().opened == 2
 """,

@@ -16,7 +16,7 @@ from tests.run.link.possible import NEEDS_LINK
 
 from velodrome.model.errors import AccountError, StartRefusedError
 from velodrome.model.load import Link, Load, Open
-from velodrome.run import third_party
+from velodrome.run import idle_clients, third_party
 from velodrome.run.account import (
     Account,
     account_for,
@@ -25,7 +25,6 @@ from velodrome.run.account import (
     as_root_unnamed,
     take_back,
 )
-from velodrome.run.clients import idle
 from velodrome.run.drivers.driver import LoadEvent, Target
 from velodrome.run.drivers.velodrome import VelodromeDriver
 from velodrome.run.link import opened
@@ -199,7 +198,7 @@ def test_idle_connections_are_held_by_the_user(user: Account) -> None:
     with (
         third_party.start() as server,
         acting_as(user),
-        idle.held(20, server.url) as held,
+        idle_clients.held(20, server.url) as held,
     ):
         assert held is not None
         assert has_no_root(held.pid, user)

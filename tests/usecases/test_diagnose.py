@@ -35,7 +35,7 @@ from velodrome.model.symptoms import Symptoms
 from velodrome.model.trial import Contestant
 from velodrome.report import diagnosis_page, schema
 from velodrome.run.instruments import arms as instruments
-from velodrome.run.instruments import situations, stepped
+from velodrome.run.instruments import screens, situations
 from velodrome.run.instruments.arms import Arm, NotMeasuredError, ProbedArm
 from velodrome.run.instruments.standing import Standing
 from velodrome.run.lab import Lab
@@ -479,7 +479,7 @@ def test_third_parties_take_longer_only_where_a_fault_looks_at_that(monkeypatch:
         if len(loads) > 3:
             raise UpstreamError("its latencies cannot be made longer")
 
-    monkeypatch.setattr(stepped, "step", step)
+    monkeypatch.setattr(screens, "step", step)
     failed: list[str] = []
     Scripted([suspected("a")], {})._stepped(None, failed)
     assert loads == []

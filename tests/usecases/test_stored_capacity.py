@@ -13,8 +13,7 @@ from tests.judge import made, queued
 
 from velodrome.guest import catalog
 from velodrome.judge.search.holding import Demands
-from velodrome.judge.search.latency import BOOTS, SHARES
-from velodrome.judge.search.overload import TIMES
+from velodrome.judge.search.load_levels import BOOTS, SHARES, TIMES
 from velodrome.model import results as texts
 from velodrome.model.condition import read
 from velodrome.model.errors import ResultsError

@@ -17,6 +17,9 @@ REQUESTS, FAR = "requests==2.32.5", ("PAYMENTS_URL=latency:50ms",)
 QUICK = ("PAYMENTS_URL=latency:1ms",)
 ASYNC_SESSIONS = (SQLALCHEMY, AIOSQLITE, GREENLET)
 FLASK, DJANGO = "flask==3.1.2", "django==5.2.8"
+PKG_RESOURCES = "setuptools==80.9.0"
+"""The last with `pkg_resources`, which datasette imports."""
+DATASETTE, HTTPBIN, PYPISERVER = "datasette==0.65.1", "httpbin==0.10.2", "pypiserver==2.4.0"
 GZIP = {"Accept-Encoding": "gzip"}
 SLOW = ("PAYMENTS_URL=latency:200ms",)
 
@@ -67,6 +70,69 @@ GOES_ON = ("no-cancel",)
 """Calls that were handed to threads are made, whether the client is there or not."""
 SYNC = ("slow-client", "lost-at-stop")
 """A sync worker reads one head at a time, and what lies in the listen queue at the stop is lost."""
+
+
+def of_the_index(app: str, package: str, made: str = "as_it_is", fault: str = "") -> Cell:
+    """Return an app from the package index, as it is or made ill."""
+    module, stack, request, more = {
+        "datasette": (
+            "index_datasette",
+            "uvicorn",
+            "GET /shop/articles.json?_shape=array&_size=20",
+            (PKG_RESOURCES,),
+        ),
+        "httpbin": ("index_httpbin", "gunicorn-gthread", "GET /get", ()),
+        "pypiserver": ("index_pypiserver", "gunicorn-gthread", "GET /simple/", (OTEL,)),
+    }[app]
+    return Cell(
+        f"{app}, {made.replace('_', ' ')}",
+        f"{module}:{made}",
+        fault,
+        stack=stack,
+        requires=(package, *more),
+        requests=(request,),
+    )
+
+
+OF_THE_INDEX: Mapping[str, tuple[str, Mapping[str, str]]] = {
+    "datasette": (
+        DATASETTE,
+        {
+            "blocks": "blocking-call",
+            "hashes": "hash-on-loop",
+            "logs": "log-cost",
+            "leaks": "connections-leak",
+            "grows": "growth",
+        },
+    ),
+    "httpbin": (
+        HTTPBIN,
+        {
+            "cold": "cold-worker",
+            "mixes": "context-bleed",
+            "behind": "background-holds",
+            "leaks": "connections-leak",
+            "grows": "growth",
+        },
+    ),
+    "pypiserver": (
+        PYPISERVER,
+        {
+            "locked": "locked-database",
+            "traces": "telemetry-cost",
+            "logs": "log-blocks",
+            "leaks": "connections-leak",
+            "grows": "growth",
+        },
+    ),
+}
+"""Apps that others wrote: the package, and by what makes them ill the fault."""
+INDEX_ILL = tuple(
+    of_the_index(app, package, made, fault)
+    for app, (package, faults) in OF_THE_INDEX.items()
+    for made, fault in faults.items()
+)
+INDEX_AS_IT_IS = tuple(of_the_index(app, package) for app, (package, _) in OF_THE_INDEX.items())
 
 ILL = (
     Cell("blocking, severe", "blocking:severe", "blocking-call", line=BLOCKING_LINE),
@@ -195,6 +261,7 @@ ILL = (
     Cell("epoll of all", "plain:waiting", "shared-epoll", stack=FORKED),
     Cell("pool before the fork", "preloaded:severe", "fork-after-init", stack=OURS, knobs=PRELOADED),
     Cell("cold keys", "stampeding:severe", "stampede", upstreams=FAR),
+    *INDEX_ILL,
 )
 IN_PAIRS: Mapping[str, Cell] = {
     "tokens": Cell("tokens", "", "thread-tokens", requires=(ANYIO,)),
@@ -364,4 +431,5 @@ WELL = (
         requires=(DJANGO,),
         requests=("GET /async",),
     ),
+    *INDEX_AS_IT_IS,
 )

@@ -1,8 +1,9 @@
 """Run cells of the ward and write what the doctor found, one line each; goes on where it was interrupted.
 
-python -m tests.ward.run ward.jsonl [--agents tls://HOST:8786] [NAME, OR PART OF NAMES …]
+python -m tests.ward.run ward.jsonl [--agents tls://HOST:8786] [--only FAULT] [--times N] [NAME, OR PART OF NAMES …]
 
-With agents, which need this folder and the apps' interpreters at the same paths, each host examines whole cells.
+`--only` looks for one fault, `--times` examines each app so often. With agents, which need this folder and the apps'
+interpreters at the same paths, each host examines whole cells.
 
 At the end it prints how often the doctor was right in all rows of the file, each rate with its 95 % interval (Wilson).
 """
@@ -12,6 +13,7 @@ import json
 import os
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
@@ -62,21 +64,26 @@ def examined(cell: Cell, only: tuple[str, ...] = (), budget_s: float = BUDGET_S)
         return Examined(diagnose(specification(cell, only, budget_s), Quiet()))
 
 
-def examined_here(cells: Sequence[Cell]) -> Iterator[tuple[Cell, Examined | velodrome.VelodromeError]]:
+def examined_here(
+    cells: Sequence[Cell], only: tuple[str, ...] = ()
+) -> Iterator[tuple[Cell, Examined | velodrome.VelodromeError]]:
     """Yield the cells one after the other, with what the doctor found or why it could not look."""
     for cell in cells:
         try:
-            yield cell, examined(cell)
+            yield cell, examined(cell, only)
         except velodrome.VelodromeError as error:
             yield cell, error
 
 
 def examined_by(
-    agents: str, keys: Path | None, cells: Sequence[Cell]
+    agents: str, keys: Path | None, cells: Sequence[Cell], only: tuple[str, ...] = ()
 ) -> Iterator[tuple[Cell, Examined | velodrome.VelodromeError]]:
     """Yield the cells as the hosts of agents get done with them; each examines whole ones."""
     for number, found in diagnose_over(
-        [specification(cell) for cell in cells], agents, keys, Sentences(partial(print, file=sys.stderr))
+        [specification(cell, only) for cell in cells],
+        agents,
+        keys,
+        Sentences(partial(print, file=sys.stderr)),
     ):
         yield cells[number], found if isinstance(found, velodrome.VelodromeError) else Examined(found)
 
@@ -148,19 +155,24 @@ MILD = ", mild"
 def rates(rows: Sequence[Mapping[str, Any]], cells: Sequence[Cell]) -> list[tuple[str, int, int]]:
     """Return what is counted of a ward: a rate, how often, and of how many rows.
 
-    Cells that could not be examined, or are not in the ward any more, count nowhere.
+    Cells that could not be examined, that were examined for one fault only, or are not in the ward any more, count
+    nowhere.
     """
     known = {cell.name: cell for cell in cells}
-    told = [(known[row["cell"]], row) for row in rows if row["cell"] in known and "error" not in row]
-    ill = [(cell, row) for cell, row in told if cell.fault and not cell.also]
+    found = [
+        (known[row["cell"]], row)
+        for row in rows
+        if row["cell"] in known and "error" not in row and not row.get("only")
+    ]
+    ill = [(cell, row) for cell, row in found if cell.fault and not cell.also]
     mild, severe = (
         [row["right"] for cell, row in ill if (MILD in cell.name) is is_mild] for is_mild in (True, False)
     )
-    well = [not row["right"] for cell, row in told if not cell.fault]
+    well = [not row["right"] for cell, row in found if not cell.fault]
     besides = [
-        not set(row["causes"]) <= {cell.fault, cell.also, *cell.beside} for cell, row in told if cell.fault
+        not set(row["causes"]) <= {cell.fault, cell.also, *cell.beside} for cell, row in found if cell.fault
     ]
-    both = [row["right"] for cell, row in told if cell.also]
+    both = [row["right"] for cell, row in found if cell.also]
     counted = {
         "severe faults found first": severe,
         "mild faults found first": mild,
@@ -190,25 +202,35 @@ def chosen(parts: list[str]) -> list[Cell]:
     ]
 
 
-def main(file: Path, agents: str, keys: Path | None, parts: list[str]) -> None:
-    done = {json.loads(line)["cell"] for line in file.read_text().splitlines()} if file.exists() else set()
-    open_cells = [cell for cell in chosen(parts) if cell.name not in done]
-    for cell in open_cells:
-        if why := lacks(cell, agents):
+def main(
+    file: Path, agents: str, keys: Path | None, only: tuple[str, ...], times: int, parts: list[str]
+) -> None:
+    kept = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+    done = Counter(row["cell"] for row in kept if tuple(row.get("only", ())) == only)
+    cells = []
+    for cell in chosen(parts):
+        more = max(times - done[cell.name], 0)
+        if more and (why := lacks(cell, agents)):
             print(f"{cell.name}: {why}", flush=True)
-    cells = [cell for cell in open_cells if not lacks(cell, agents)]
-    for cell, found in examined_by(agents, keys, cells) if agents else examined_here(cells):
-        if isinstance(found, Examined):
-            kept = row(cell, found)
         else:
-            kept = {"cell": cell.name, "fault": cell.fault, "right": False, "error": str(found)}
+            cells += [cell] * more
+    for cell, found in examined_by(agents, keys, cells, only) if agents else examined_here(cells, only):
+        if isinstance(found, Examined):
+            made = row(cell, found)
+        else:
+            made = {"cell": cell.name, "fault": cell.fault, "right": False, "error": str(found)}
+        if only:
+            made["only"] = only
         with file.open("a") as out:
-            out.write(json.dumps(kept) + "\n")
-        shown = {name: value for name, value in kept.items() if name != "document"}
+            out.write(json.dumps(made) + "\n")
+        kept.append(made)
+        shown = {name: value for name, value in made.items() if name != "document"}
         print(json.dumps(shown), flush=True)
-    rows = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
-    for counted in rates(rows, [*ILL, *PAIRS, *WELL]):
+    for counted in rates(kept, [*ILL, *PAIRS, *WELL]):
         print(rate_line(*counted), flush=True)
+    if only:
+        again = [made["right"] for made in kept if tuple(made.get("only", ())) == only]
+        print(rate_line(f"{', '.join(only)} alone", sum(again), len(again)), flush=True)
 
 
 if __name__ == "__main__":
@@ -216,6 +238,8 @@ if __name__ == "__main__":
     options.add_argument("file", type=Path)
     options.add_argument("--agents", default="")
     options.add_argument("--keys", type=Path)
+    options.add_argument("--only", action="append", default=[])
+    options.add_argument("--times", type=int, default=1)
     options.add_argument("parts", nargs="*")
     given = options.parse_intermixed_args()
-    main(given.file, given.agents, given.keys, given.parts)
+    main(given.file, given.agents, given.keys, tuple(given.only), given.times, given.parts)

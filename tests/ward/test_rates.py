@@ -39,8 +39,12 @@ def test_each_rate_is_of_the_rows_that_it_is_about() -> None:
     ]
 
 
-def test_rows_without_a_finding_or_of_no_cell_count_nowhere() -> None:
-    rows = [row("tokens", False, error="it does not start"), row("of another day", False, "gc-pause")]
+def test_rows_without_a_finding_of_no_cell_or_of_one_fault_alone_count_nowhere() -> None:
+    rows = [
+        row("tokens", False, error="it does not start"),
+        row("of another day", False, "gc-pause"),
+        row("tokens", True, "thread-tokens", only=["thread-tokens"]),
+    ]
     assert all(of == 0 for _, _, of in rates(rows, CELLS))
 
 

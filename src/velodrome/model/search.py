@@ -258,7 +258,7 @@ class Overload:
     usual_rate: float
     """Requests per second before and after it."""
     normal_ms: float | None
-    """A second whose p99 is no higher, milliseconds, is normal (`judge/search/overload.py`)."""
+    """A second whose p99 is no higher, milliseconds, is normal (`judge/search/load_levels.py`)."""
     back_s: float | None
     """Seconds from the end of the overload until it was normal again. None: not within `watched_s`, or `why`."""
     watched_s: float

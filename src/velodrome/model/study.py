@@ -16,7 +16,7 @@ from velodrome.model.trial import Contestant
 class Look:
     """A short closed loop of every contestant before a comparison, and the rate of the open loop that follows from it.
 
-    The rule is that of `plan/common_rate.py`.
+    The rule is that of `usecases/compare.py`.
     """
 
     seconds: float

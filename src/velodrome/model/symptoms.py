@@ -5,9 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from velodrome.guest.stack import KnobValue
-from velodrome.model.diagnosis import Met
+from velodrome.model.diagnosis import Met, Timeline
 from velodrome.model.quantity import Interval
-from velodrome.model.timeline import Timeline
 
 TOOK_CPU = 0.85
 """CPUs in use, over those the server has, from which on the CPU is what bounds it."""
@@ -76,7 +75,7 @@ class Frame:
         return f"{self.file}:{self.line}"
 
     def site(self) -> dict[str, Any]:
-        """Return it as `guest/injected/call_site.py` reads it."""
+        """Return it as `guest/injected/treating.py` reads it."""
         columns = {} if self.column is None else {"column": self.column, "end_column": self.end_column}
         return {"file": self.file, "line": self.line, "end_line": self.end_line or self.line, **columns}
 

@@ -12,9 +12,8 @@ from typing import Any
 from markupsafe import Markup
 
 from velodrome.model import quantity
-from velodrome.model.diagnosis import Diagnosis, Evidence, Examination, Ruling
+from velodrome.model.diagnosis import Diagnosis, Evidence, Examination, Ruling, Sampled, Timeline
 from velodrome.model.quantity import duration
-from velodrome.model.timeline import Counts, Timeline
 from velodrome.report import names
 from velodrome.report.charts import (
     COLOURS,
@@ -210,7 +209,7 @@ class Counter:
     """A counter with a lane of its own."""
 
     what: str
-    take: Callable[[Counts], float | None]
+    take: Callable[[Sampled], float | None]
     unit: str
     colour: str
 
@@ -222,7 +221,7 @@ COUNTERS = (
 )
 
 
-def _counted(lanes: _Lanes, counts: Sequence[Counts], counter: Counter) -> None:
+def _counted(lanes: _Lanes, counts: Sequence[Sampled], counter: Counter) -> None:
     """Draw a counter sample by sample, each as wide as the time since the last."""
     values = [(count.at_s, counter.take(count)) for count in counts]
     known = [value for _, value in values if value is not None]

@@ -31,10 +31,10 @@ from velodrome.model.load import Load
 from velodrome.model.measurement import LoadFacts
 from velodrome.model.profile import OPAQUE, WAITS, Profile, Stack, idle
 from velodrome.model.trial import Session, Trial
-from velodrome.run.clients.idle import held
 from velodrome.run.drivers.driver import OWN, LoadEvent
 from velodrome.run.drivers.foreign import Finished, Tool, spawn
 from velodrome.run.faults import sentence
+from velodrome.run.idle_clients import held
 from velodrome.run.lab import Lab
 from velodrome.run.link import entered
 from velodrome.run.measuring.sampler import Sampled, Sampler

@@ -27,8 +27,17 @@ from velodrome.judge.search.holding import (
     bounding,
     probe,
 )
-from velodrome.judge.search.latency import BOOTS, SHARES, in_turn, latency_at, seconds_at, shown_metric
-from velodrome.judge.search.overload import TIMES, after_overload, schedule
+from velodrome.judge.search.load_levels import (
+    BOOTS,
+    SHARES,
+    TIMES,
+    after_overload,
+    in_turn,
+    latency_at,
+    schedule,
+    seconds_at,
+    shown_metric,
+)
 from velodrome.judge.search.rate import FIRST, PROVABLE, Measuring, RateSearch, highest_rate
 from velodrome.model import quantity
 from velodrome.model.condition import Condition, comparisons, read, written

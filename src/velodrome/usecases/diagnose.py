@@ -33,6 +33,7 @@ from velodrome.model.diagnosis import (
     Ruling,
     SloHolds,
     SloRate,
+    Timeline,
     Treatment,
     Untried,
     surest_first,
@@ -49,9 +50,8 @@ from velodrome.model.errors import (
 from velodrome.model.load import Limits, Link
 from velodrome.model.search import Ending, RateCapacity, RateFound
 from velodrome.model.symptoms import Point, Reused, Setting, Slope, Stepped, Symptoms, Watched
-from velodrome.model.timeline import Timeline
 from velodrome.model.trial import Contestant, Trial
-from velodrome.run.instruments import arms, heartbeat, reuse, situations, slope, stepped
+from velodrome.run.instruments import arms, heartbeat, screens, situations
 from velodrome.run.instruments.lacking import lacking
 from velodrome.run.instruments.standing import Standing, contestant_of, say_warm, standing, treated
 from velodrome.run.lab import Lab
@@ -448,7 +448,7 @@ class Case:
         knee = found.knee if found else LEAST_CONNECTIONS
         connections = min(max(2 * knee, MANY_CONNECTIONS), MOST_CONNECTIONS)
         try:
-            return stepped.step(self._trial, self._lab, self._base, connections)
+            return screens.step(self._trial, self._lab, self._base, connections)
         except (*NOT_SERVED, UpstreamError) as error:
             failed.append(f"third parties that take longer: {str(error).splitlines()[0]}")
             return None
@@ -460,7 +460,7 @@ class Case:
         reused: Reused | None = None
         with standing(self._trial, self._lab, self._base) as server:
             server.warm()
-            alone = slope.alone(server)
+            alone = screens.alone(server)
             self._each_s = 1 / alone.rps
             slow = self._each_s > SLOW_S
             if slow and not self._slopes and self._screens_s() > self._left_s():
@@ -468,12 +468,12 @@ class Case:
                 raise TooSlowError(self._trial.recipe.name, self._each_s, self._screens_s(), left_s)
             try:
                 if closes(stack, self._trial):
-                    reused = reuse.compare(server, self._each_s)
-                points, died = slope.climb(server, first=alone)
+                    reused = screens.fresh_and_reused(server, self._each_s)
+                points, died = screens.climb(server, first=alone)
             except NoServerError as error:
                 died = f"one connection: {error.reason}"
             if not died:
-                found = judge.slope(points, slope.ends(server, points))
+                found = judge.slope(points, screens.ends(server, points))
                 self._in_use = server.in_use()
                 self._look(server, failed)
                 return found, reused
@@ -481,10 +481,10 @@ class Case:
         with standing(self._trial, self._lab, self._base) as server:
             server.warm()
             if not points:
-                points, died = slope.climb(server, first=alone)
+                points, died = screens.climb(server, first=alone)
                 failed += [died] if died else []
             try:
-                pairs = slope.ends(server, points)
+                pairs = screens.ends(server, points)
             except NoServerError as error:
                 failed.append(f"once more, with the most throughput: {error.reason}")
                 pairs = ((alone.rps, max(one.rps for one in points)),)

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from velodrome.model.condition import Condition, Decided
     from velodrome.model.diagnosis import Suspected
-    from velodrome.run.clients.idle import Idle
     from velodrome.run.engine import LoadSpec
+    from velodrome.run.idle_clients import Idle
     from velodrome.run.measuring.kernel import Serving
 
     Document = dict[str, Any]
@@ -79,9 +79,9 @@ def beside_idle(work: Work) -> AbstractContextManager[Idle | None]:
         from contextlib import nullcontext  # noqa: PLC0415 - see the module
 
         return nullcontext()
-    from velodrome.run.clients import idle  # noqa: PLC0415
+    from velodrome.run import idle_clients  # noqa: PLC0415
 
-    return idle.held(work.idle, work.spec.url, allow=work.spec.allow_target)
+    return idle_clients.held(work.idle, work.spec.url, allow=work.spec.allow_target)
 
 
 def decided(conditions: Sequence[Condition], document: Mapping[str, Any]) -> tuple[Decided, ...]:

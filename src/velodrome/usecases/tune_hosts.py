@@ -2,45 +2,211 @@
 
     best_setting(spec, search, lab, follower, folder)
 
-What is compared with what, and what a lost host gives back, says `judge/tuning/groups.py`; how a host is spoken to,
-`run/cluster/benching.py`; what a host does, `tune_on_host.py`. This is in between: it gives loads out and stores what
-they gave, so that `velodrome judge` and `--resume` make the same of the folder.
+What is compared with what, and what a lost host gives back, says `judge/tuning/groups.py`. Three things are here, each
+of which says what goes over the wire: `Hosts`, by which the command asks hosts for one load after the other; what it
+asks for, and stores so that `velodrome judge` and `--resume` make the same of the folder; and `_HostTuning`, which does
+it on each host (`python -m velodrome.usecases.tune_hosts`, a process of the agent's). A server stays up from one load
+to the next, and a host is held from the preparation to the end of that process, as a tuning on one machine holds it.
+One agent of each host is used: a second one would wait for the first, and stands by in case that is lost.
+
+    with reached_hosts(address, security, needs) as found:
+        found.begin(plan, study, lab, follower)
+        found.prepare("a", demands)             # its environments are there, and it is held from now on
+        found.load("a", trial, ask, …)
+        found.next(follower)                    # Loaded("a", results), Came("b"), Left("c", why)
 """
 
+import json
 import os
+import sys
+import time
 from collections import deque
-from collections.abc import Callable, Generator, Mapping
-from contextlib import suppress
-from dataclasses import replace
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from velodrome.judge.search.holding import Demands
 from velodrome.judge.tuning.racing import Loads, qualifying
+from velodrome.model import results, secrets
+from velodrome.model.condition import read
 from velodrome.model.errors import AgentsDifferError, AgentsGoneError, StudyChangedError
-from velodrome.model.results import Result, Results
+from velodrome.model.measurement import Failed, Measurement
+from velodrome.model.results import Result, Results, adapter
+from velodrome.model.study import Study
 from velodrome.model.trial import Session, Trial
 from velodrome.model.tuning import Ask, Candidate, Observation, Recommendation
-from velodrome.run.cluster import benching
-from velodrome.run.cluster.benching import Came, Left, Loaded
+from velodrome.run.cluster import blocks, handing, talking
+from velodrome.run.cluster.apart import Channel
+from velodrome.run.cluster.blocks import Needs
 from velodrome.run.lab import Lab
+from velodrome.run.racing.opening import Preparing, held, prepared, proven
 from velodrome.run.racing.plan import plan_of
+from velodrome.run.racing.race import serving
 from velodrome.run.racing.store import NAME
 from velodrome.run.supervision.undisturbed import stoppable
 from velodrome.usecases import race as races
 from velodrome.usecases.apps import folder as folder_of
 from velodrome.usecases.quiet import Quiet
-from velodrome.usecases.recording import header, recorded
+from velodrome.usecases.recording import Record, header, recorded
 from velodrome.usecases.tune import (
     QUALIFYING,
+    Benches,
     Deciding,
     Doubts,
+    Progress,
     Search,
     TuneSpec,
     begun,
     judged,
     taken_up,
 )
+
+# --- The hosts: each makes one load after the other, as the command asks for them.
+
+LOOK_S = 1.0
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A host has done what it was given last."""
+
+    host: str
+    results: tuple[Result, ...]
+    why: str
+    """Why there was no server for it; empty: there was."""
+
+
+@dataclass(frozen=True)
+class Came:
+    """A host is there."""
+
+    host: str
+
+
+@dataclass(frozen=True)
+class Left:
+    """A host was lost, and what it was given with it."""
+
+    host: str
+    why: str
+
+
+class Hosts(handing.Hosts):
+    """The agents of a coordinator as the hosts of a search."""
+
+    given = "loads"
+
+    def __init__(
+        self, address: talking.Address, security: talking.Security, needs: Callable[[Lab, Study], Needs]
+    ) -> None:
+        """`needs` says what a search needs of a host."""
+        super().__init__(address, security, needs)
+        self._used: dict[str, handing.Host] = {}
+        """By host, its agent that measures."""
+        self._results: list[tuple[str, Result]] = []
+        self._unserved: dict[str, str] = {}
+
+    @property
+    def facts(self) -> Mapping[str, Mapping[str, Any]]:
+        """Facts of each host that there is."""
+        return {one.name: one.facts for one in self._hosts.values() if one.ready}
+
+    def use(self, fits: Callable[[Mapping[str, Any]], bool] = lambda _: True) -> tuple[str, ...]:
+        """Take one agent of each host that is there, fits by its facts and is not used yet; return these hosts."""
+        new = []
+        for one in self._hosts.values():
+            if one.ready and one.name not in self._used and fits(one.facts):
+                self._used[one.name] = one
+                new.append(one.name)
+        return tuple(new)
+
+    def prepare(self, host: str, conditions: Sequence[str], arrivals: str) -> None:
+        """Have a host make its environments, and hold its machine, however long it waits for that."""
+        self._say(host, {"do": "prepare", "conditions": list(conditions), "arrivals": arrivals})
+
+    def load(self, host: str, trial: Trial, ask: Ask, alone_ms: float, keys: Sequence[str]) -> None:
+        """Have a host make a load of a trial's contestant; no trial gets one of `keys`.
+
+        `alone_ms` is what an answer takes alone, where that is known; else 0.
+        """
+        self._say(
+            host,
+            {
+                "do": "load",
+                "trial": results.plain_trial(trial),
+                "ask": adapter(Ask).dump_python(ask, mode="json"),
+                "alone_ms": alone_ms,
+                "keys": list(keys),
+            },
+        )
+
+    def serve(self, host: str, session: Session) -> None:
+        """Have a host run a server session."""
+        self._say(host, {"do": "session", "trials": [results.plain_trial(one) for one in session.trials]})
+
+    def rest(self, host: str) -> None:
+        """Have a host stop its server."""
+        self._say(host, {"do": "rest"})
+
+    def _say(self, host: str, line: Mapping[str, Any]) -> None:
+        self._loop.call_soon_threadsafe(self._used[host].given.append, json.dumps(line))
+
+    def next(self, follower: Preparing) -> Loaded | Came | Left | None:
+        """Return what happens next, and hand preparations on to the follower; None: nothing happened for a second."""
+        kind, agent, event = self._event(time.monotonic() + LOOK_S)
+        if agent is None or agent.gone:
+            return None
+        used = self._used.get(agent.name) is agent
+        if kind == "entry" and used:
+            entry = self._entry(agent, event, Path())
+            assert isinstance(entry, Measurement | Failed)
+            self._results.append((agent.name, entry))
+        elif kind == "unserved":
+            self._unserved[agent.name] = event["text"]
+        elif kind == "whole" and used:
+            return Loaded(agent.name, self._taken(agent.name), self._unserved.pop(agent.name, ""))
+        elif kind == "ready" and self._odd(agent) is None:
+            agent.ready = True
+            if agent.name not in self._used:
+                follower.preparing(f"{agent.name} is there")
+                return Came(agent.name)
+        elif kind in ("lost", "refused", "failed", "ready"):
+            agent.unfit = kind != "lost"
+            why = "its Python is another" if kind == "ready" else str(event)
+            self._take_leave(agent, why, follower)
+            if used:
+                del self._used[agent.name]
+                self._taken(agent.name)
+                self._unserved.pop(agent.name, None)
+                return Left(agent.name, why)
+        elif kind in ("preparing", "warning"):
+            follower.preparing(f"{agent.name}: {event['text']}")
+        return None
+
+    def _taken(self, host: str) -> tuple[Result, ...]:
+        """Return what a host has measured since it was given its last load."""
+        own = tuple(one for name, one in self._results if name == host)
+        self._results = [(name, one) for name, one in self._results if name != host]
+        return own
+
+
+@contextmanager
+def reached_hosts(
+    address: talking.Address, security: talking.Security, needs: Callable[[Lab, Study], Needs]
+) -> Iterator[Hosts]:
+    """Yield the agents of a coordinator as hosts of one search."""
+    found = Hosts(address, security, needs)
+    found.start()
+    try:
+        yield found
+    finally:
+        found.close()
+
+
+# --- The command: what is compared, on which host.
 
 
 def best_setting(spec: TuneSpec, search: Search, lab: Lab, follower: Quiet, folder: Path) -> Recommendation:
@@ -62,7 +228,7 @@ def best_setting(spec: TuneSpec, search: Search, lab: Lab, follower: Quiet, fold
     plan = plan_of(f"tuning of {search.trial.recipe.name}", [Session((one,)) for one in firsts.values()], lab)
     with (
         stoppable(),
-        races.reached(benching.hosts, spec.agents, spec.keys, user=user, cwd=cwd, allow_sdist=sdist) as hosts,
+        races.reached(reached_hosts, spec.agents, spec.keys, user=user, cwd=cwd, allow_sdist=sdist) as hosts,
         recorded(folder, of, spec.resume) as record,
     ):
         path = str(folder / NAME)
@@ -103,9 +269,7 @@ PREPARE, LOAD, SESSION, REST = "prepare", "load", "session", "rest"
 class _OverHosts:
     """Gives loads out to hosts: a place (`tune.Place`) whose loads the host of the final makes."""
 
-    def __init__(
-        self, hosts: benching.Hosts, deciding: Deciding, gone: Callable[[], AgentsGoneError]
-    ) -> None:
+    def __init__(self, hosts: Hosts, deciding: Deciding, gone: Callable[[], AgentsGoneError]) -> None:
         """`gone` makes what is raised where no host is left."""
         self._hosts, self._deciding, self._gone = hosts, deciding, gone
         self._replayed, self._record = deciding.replayed, deciding.record
@@ -169,7 +333,7 @@ class _OverHosts:
             else:
                 self._load(host, *loads[host])
 
-        for host in [one for one, prepared in self._present.items() if prepared]:
+        for host in [one for one, is_prepared in self._present.items() if is_prepared]:
             begin(host)
         while runs or not any(self._present.values()):
             match self._next():
@@ -283,3 +447,70 @@ class _OverHosts:
         for host in self._hosts.use(partial(_has_cpus, self._deciding.asked)):
             self._present[host] = False
             self._say(host, PREPARE)
+
+
+# --- A host: what it does with what it is asked for.
+
+
+class _HostTuning(blocks.HostRace):
+    """A tuning on this host."""
+
+    def __init__(
+        self, said: Mapping[str, Any], say: Callable[[dict[str, Any]], None], channel: Channel
+    ) -> None:
+        """Raises what is wrong with it here."""
+        super().__init__(said, say, channel)
+        self._held = ExitStack()
+        self._record = Record(self._entry)
+        self._benches: Benches | None = None
+
+    def run(self, said: Mapping[str, Any]) -> None:
+        """Do what is asked for, and say what it comes to."""
+        if said["do"] == "prepare":
+            self._prepare(said)
+            return
+        assert self._benches is not None, "the first thing that is asked for is to prepare"
+        if said["do"] == "load":
+            self._load(self._benches, said)
+        elif said["do"] == "session":
+            self._benches.stop()
+            trials = [self._here(results.read_trial(one)) for one in said["trials"]]
+            with closing(serving(self.lab)(Session(tuple(trials)))) as every:
+                for result in every:
+                    self._entry(result)
+        else:
+            self._benches.stop()
+
+    def _prepare(self, said: Mapping[str, Any]) -> None:
+        self._held.enter_context(held(self._plan, self, None))
+        self.lab = prepared(self._plan, proven(self._plan, self.lab), self)
+        demands = Demands(must=tuple(map(read, said["conditions"])))
+        self._progress = Progress(demands)
+        template = self._plan.sessions[0].trials[0]
+        self._benches = self._held.enter_context(
+            Benches(template, self.lab, self, self._record, self._progress, arrivals=said["arrivals"])
+        )
+
+    def _load(self, benches: Benches, said: Mapping[str, Any]) -> None:
+        trial = results.read_trial(said["trial"])
+        if said["alone_ms"]:
+            benches.known_alone_ms[trial.contestant.stack] = said["alone_ms"]
+        self._record.reserve(said["keys"])
+        before = len(self._record.results)
+        ask = adapter(Ask).validate_python(said["ask"])
+        if error := benches.load(Candidate(trial.contestant, 1, None), ask):
+            self._say({"event": "unserved", "text": secrets.mask(error.reason)})
+        self._progress.take(self._record.results[before:])
+
+    def observed(self, _candidate: Candidate, _observed: Observation) -> None:
+        """Said where the loads are judged."""
+
+    def close(self) -> None:
+        """Stop the server, and let go of the machine."""
+        self._held.close()
+
+
+if __name__ == "__main__":
+    status = blocks.main(_HostTuning)
+    sys.stdout.flush()
+    sys.exit(status)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from velodrome.guest.injected.call_site import Awaited, CallSite, Wrapped
+from velodrome.guest.injected.treating import Awaited, CallSite, Wrapped
 
 SOURCE = textwrap.dedent(
     """

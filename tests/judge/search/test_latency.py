@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from tests.judge import made, queued
 
-from velodrome.judge.search.latency import BOOTS, SHARES, in_turn, latency_at, seconds_at, shown_metric
+from velodrome.judge.search.load_levels import BOOTS, SHARES, in_turn, latency_at, seconds_at, shown_metric
 from velodrome.model.condition import load_metric, read
 from velodrome.model.measurement import FlagKind, Measurement, Purpose, Step
 

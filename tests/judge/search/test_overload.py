@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from tests.judge import made, queued
 
-from velodrome.judge.search.overload import (
+from velodrome.judge.search.load_levels import (
     AFTER,
     DURING,
     TIMES,

@@ -9,7 +9,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+import psutil
 import pytest
+from tests.run.cluster.posing import alive, eventually, races_of
 
 from velodrome.guest import catalog
 from velodrome.guest.recipe import Body, Call, Recipe
@@ -37,6 +39,7 @@ from velodrome.usecases.studies import Trust
 from velodrome.usecases.terms import Terms
 
 HOST = "127.0.0.1"
+ROOT = Path(__file__).parents[3]
 AGENT = """
 import asyncio, sys
 from velodrome.run.cluster import agent, talking
@@ -207,6 +210,39 @@ def test_a_host_that_serves_or_has_the_third_party_and_dies_ends_the_race_and_re
             raced = race.race(RaceSpec(wanted, agents=address, resume=True), TRUST, out, Quiet())
     assert raced.how == "complete"
     assert [type(one) for one in store.read(out).trials] == [Measurement] * 4
+
+
+@pytest.mark.exhaustive
+def test_a_command_that_is_killed_leaves_nothing_on_any_host_and_resume_goes_on(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    code = (
+        "import sys; from tests.run.cluster.test_races_over_machines import *;"
+        "wanted = study(CALLING, 3, (Load(Open(50.0, 'poisson'), 2.0, 0.2),));"
+        "spec = RaceSpec(wanted, agents=sys.argv[1], resume=sys.argv[3:] == ['resume']);"
+        "race.race(spec, TRUST, Path(sys.argv[2]), Quiet())"
+    )
+    with cluster(serves="server", loads="load", third="third-party") as (address, there):
+        usual = {name: set(races_of(one.pid)) for name, one in there.items()}
+
+        def more() -> dict[str, set[psutil.Process]]:
+            return {name: set(alive(races_of(one.pid))) - usual[name] for name, one in there.items()}
+
+        def results() -> int:
+            return len((out / store.NAME).read_text().splitlines()) - 1 if (out / store.NAME).exists() else 0
+
+        words = [sys.executable, "-c", code, address, str(out)]
+        command = subprocess.Popen(words, cwd=ROOT)
+        assert eventually(lambda: results() >= 1)
+        assert eventually(lambda: bool(more()["serves"]) and bool(more()["third"]))
+        running = list(set().union(*more().values()))
+        command.kill()
+        command.wait()
+        assert 1 <= results() < 6
+        assert eventually(lambda: not alive(running) and not any(more().values()), within_s=20)
+        assert all(one.poll() is None for one in there.values())
+        subprocess.run([*words, "resume"], cwd=ROOT, check=True)
+        assert eventually(lambda: not any(more().values()), within_s=20)
+    assert [type(one) for one in store.read(out).trials] == [Measurement] * 6
 
 
 APP = """

@@ -17,7 +17,7 @@ from velodrome.model.measurement import Measurement, Purpose
 from velodrome.model.results import Result, Results, Sought
 from velodrome.model.trial import Contestant, Session
 from velodrome.model.tuning import Ask, Candidate, Goal, Observation
-from velodrome.run.cluster import benching, coordinator
+from velodrome.run.cluster import coordinator
 from velodrome.run.racing import store
 from velodrome.run.racing.plan import plan_of
 from velodrome.usecases import apps, race
@@ -26,6 +26,7 @@ from velodrome.usecases.bench import trial_of
 from velodrome.usecases.quiet import Quiet
 from velodrome.usecases.recording import header
 from velodrome.usecases.tune import TuneSpec, judged, tune
+from velodrome.usecases.tune_hosts import Loaded, reached_hosts
 
 STACKS = ("socketserver-single", "asyncio-streams")
 
@@ -83,7 +84,7 @@ def test_a_host_makes_single_loads_on_a_server_that_stays_up_until_it_is_to_rest
         coordinator.coordinating(HOST, 0, 0) as address,
         agent(address, "a"),
         apps.served(ServedSpec(recipe="hello")) as one,
-        race.reached(benching.hosts, address, None, user="", cwd="", allow_sdist=False) as hosts,
+        race.reached(reached_hosts, address, None, user="", cwd="", allow_sdist=False) as hosts,
     ):
         trial = trial_of("tune", one.recipe, Contestant(STACKS[0]), Limits())
         study = header(trial, Sought("tune"), "", (trial.contestant,)).study
@@ -92,7 +93,7 @@ def test_a_host_makes_single_loads_on_a_server_that_stays_up_until_it_is_to_rest
         assert hosts.use() == ()
 
         def done() -> tuple[Result, ...]:
-            while not isinstance(happened := hosts.next(seen), benching.Loaded):
+            while not isinstance(happened := hosts.next(seen), Loaded):
                 assert happened is None
             assert happened.why == ""
             return happened.results

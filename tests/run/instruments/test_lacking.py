@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from velodrome.run.instruments.lacking import lacking
-from velodrome.run.machine import kcmp
+from velodrome.run.measuring import kernel
 
 pytestmark = pytest.mark.unit
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.unit
 @pytest.fixture(autouse=True)
 def compares(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the kernel of this machine says of shared files."""
-    monkeypatch.setattr(kcmp, "tells", lambda: True)
+    monkeypatch.setattr(kernel, "tells_open_files", lambda: True)
 
 
 def proc(folder: Path, *, schedstat: bool = True, others: bool = True, groups: bool = True) -> Path:
@@ -60,6 +60,6 @@ def test_another_system_is_named(tmp_path: Path) -> None:
 def test_where_processes_cannot_be_compared_shared_epolls_are_not_known(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kcmp, "tells", lambda: False)
+    monkeypatch.setattr(kernel, "tells_open_files", lambda: False)
     (said,) = lacking(proc(tmp_path), "linux")
     assert "shared-epoll" in said

@@ -19,7 +19,7 @@ import pytest
 
 from velodrome.run.instruments import situations
 from velodrome.run.instruments.clients import Where
-from velodrome.run.machine import kcmp
+from velodrome.run.measuring import kernel
 
 pytestmark = [
     pytest.mark.integration,
@@ -326,7 +326,7 @@ def test_an_epoll_of_before_a_fork_is_counted_with_both_processes() -> None:
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
         shared.close()
-    assert found.hits == (2 if kcmp.tells() else 0)
+    assert found.hits == (2 if kernel.tells_open_files() else 0)
 
 
 @pytest.mark.parametrize(("how", "hits", "of"), [("each", 45, 45), ("first", 0, 45), ("always", 0, 0)])

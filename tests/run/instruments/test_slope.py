@@ -8,7 +8,7 @@ from tests.run.made import measurement, trial
 from velodrome.model.errors import NoServerError
 from velodrome.model.measurement import Measurement
 from velodrome.model.symptoms import Point
-from velodrome.run.instruments import slope
+from velodrome.run.instruments import screens
 
 pytestmark = pytest.mark.unit
 
@@ -29,11 +29,11 @@ class Server:
 
 @pytest.fixture(autouse=True)
 def scripted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slope, "point", lambda server, connections, _seconds: server.point(connections))
+    monkeypatch.setattr(screens, "point", lambda server, connections, _seconds: server.point(connections))
 
 
-def climb(server: Server, most: int = slope.MOST) -> tuple[list[int], str]:
-    points, died = slope.climb(server, most)  # type: ignore[arg-type]
+def climb(server: Server, most: int = screens.MOST) -> tuple[list[int], str]:
+    points, died = screens.climb(server, most)  # type: ignore[arg-type]
     return [one.connections for one in points], died
 
 
@@ -58,10 +58,10 @@ def test_one_that_bears_nothing_is_an_error() -> None:
 
 def test_the_ends_are_measured_in_turns() -> None:
     server = Server(40)
-    points, _ = slope.climb(server)  # type: ignore[arg-type]
+    points, _ = screens.climb(server)  # type: ignore[arg-type]
     server.loads.clear()
-    assert len(slope.ends(server, points)) == slope.PAIRS  # type: ignore[arg-type]
-    assert server.loads == [1, 64] * slope.PAIRS
+    assert len(screens.ends(server, points)) == screens.PAIRS  # type: ignore[arg-type]
+    assert server.loads == [1, 64] * screens.PAIRS
 
 
 class Slow:
@@ -89,18 +89,18 @@ class Slow:
 
 def test_of_an_app_that_takes_longer_than_a_load_the_load_is_longer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        slope, "point", lambda server, count, seconds: slope._of(count, server.closed(count, seconds))
+        screens, "point", lambda server, count, seconds: screens._of(count, server.closed(count, seconds))
     )
     quick, slow = Slow(0.01), Slow(2.0)
-    slope.alone(quick)  # type: ignore[arg-type]
-    assert quick.lengths == [slope.SHORT_S]
-    found = slope.alone(slow)  # type: ignore[arg-type]
-    assert slow.lengths == [slope.SHORT_S, pytest.approx(6.0)]
+    screens.alone(quick)  # type: ignore[arg-type]
+    assert quick.lengths == [screens.SHORT_S]
+    found = screens.alone(slow)  # type: ignore[arg-type]
+    assert slow.lengths == [screens.SHORT_S, pytest.approx(6.0)]
     assert found.rps == pytest.approx(0.5)
 
 
 def test_one_connection_that_is_known_is_not_measured_again() -> None:
     server = Server(40)
-    points, _ = slope.climb(server, first=Point(1, 20.0, 0.1, 4))  # type: ignore[arg-type]
+    points, _ = screens.climb(server, first=Point(1, 20.0, 0.1, 4))  # type: ignore[arg-type]
     assert server.loads[0] == 2
     assert points[0].connections == 1

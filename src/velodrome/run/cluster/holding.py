@@ -31,11 +31,11 @@ ENGINE = "velodrome.run.drivers.engine_process"
 WORKER = "velodrome.run.cluster.coordinator"
 RACES = {
     "blocks": "velodrome.run.cluster.blocks",
-    "loads": "velodrome.usecases.tune_on_host",
+    "loads": "velodrome.usecases.tune_hosts",
     "examinations": "velodrome.usecases.diagnose_on_hosts",
 }
-"""What runs on a host, by what it is given there: blocks, single loads of a search (`benching.py`), or whole apps to
-examine."""
+"""What runs on a host, by what it is given there: blocks, single loads of a search (`usecases/tune_hosts.py`), or whole
+apps to examine."""
 ROLES = ("load", "server", "third-party")
 """What an agent may be for."""
 START_S = 30.0

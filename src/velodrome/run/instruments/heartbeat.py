@@ -13,10 +13,9 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from velodrome.model.diagnosis import Treatment
+from velodrome.model.diagnosis import Collection, Sampled, Stall, Timeline, Treatment
 from velodrome.model.measurement import Measurement
 from velodrome.model.symptoms import Frame, HeldUp, Run, Waits, Watched
-from velodrome.model.timeline import Collection, Counts, Stall, Timeline
 from velodrome.run.drivers.driver import LoadEvent
 from velodrome.run.instruments.standing import Standing, figures
 
@@ -97,11 +96,11 @@ def _called(frame: Frame) -> str:
     return f"{frame.function} ({frame.place}): {frame.text.strip()}".removesuffix(": ")
 
 
-def _counts(measured: Measurement) -> Iterator[Counts]:
+def _counts(measured: Measurement) -> Iterator[Sampled]:
     """Yield what the sampler saw, each sample since the one before."""
     cpu_s, at_s, overflows, throttled_s = 0.0, 0.0, 0, 0.0
     for one in measured.server.samples:
-        yield Counts(
+        yield Sampled(
             one.at_s,
             max(one.cpu_s - cpu_s, 0.0) / max(one.at_s - at_s, 1e-9),
             None if one.throttled_s is None else max(one.throttled_s - throttled_s, 0.0),

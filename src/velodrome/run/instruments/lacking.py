@@ -11,8 +11,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from velodrome.run.machine import kcmp
-from velodrome.run.measuring.kernel import Throttling
+from velodrome.run.measuring import kernel
 
 
 def lacking(proc: Path = Path("/proc"), platform: str = sys.platform) -> Iterator[str]:
@@ -33,12 +32,12 @@ def lacking(proc: Path = Path("/proc"), platform: str = sys.platform) -> Iterato
             "processes of other users are hidden here (/proc is mounted with hidepid), so their load is not seen and "
             "may make arms noisy: let nothing else run, or examine as a user of the group that /proc is mounted with"
         )
-    if Throttling(os.getpid(), proc).seconds() is None:
+    if kernel.Throttling(os.getpid(), proc).seconds() is None:
         yield (
             "no control group says here for how long it kept the server from the CPU, so the timeline has no "
             "throttling, and throttled cannot be proven: mount cgroups with the cpu controller to see it"
         )
-    if not kcmp.tells():
+    if not kernel.tells_open_files():
         yield (
             "this kernel does not say whether processes share an open file (kcmp), so shared-epoll cannot be proven: "
             "examine the app where kcmp is allowed (in a container, by its seccomp profile)"

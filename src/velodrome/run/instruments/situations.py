@@ -34,7 +34,7 @@ from velodrome.run.experiments import backlog
 from velodrome.run.instruments.clients import Answer, Client, Where, where
 from velodrome.run.instruments.standing import Standing
 from velodrome.run.link import entered
-from velodrome.run.machine import kcmp, netlink
+from velodrome.run.machine import netlink
 from velodrome.run.machine.facts import quota_cpus
 from velodrome.run.measuring import kernel
 from velodrome.run.measuring.kernel import Throttling
@@ -728,7 +728,7 @@ async def epolls(at: Where, server: Standing, rest_s: float = 0.4) -> Met:
     for (pid, number), (other, another) in combinations(held, 2):
         if pid != other and sharing.issuperset({pid, other}):
             continue
-        same = kcmp.same_file(pid, number, other, another) if pid != other else False
+        same = kernel.same_open_file(pid, number, other, another) if pid != other else False
         if same is None:
             return Met(0, 0)
         if same:

@@ -1,10 +1,14 @@
 """What the kernel counts around a trial: the accept queue of a port, CPU of the whole machine, swap.
 
-Sources: proc_stat(5), proc_net_netstat (TcpExt in `man nstat`), proc_vmstat(5), sock_diag(7). Everything is
+It also knows whether two processes share an open file: one was forked from the other, which had opened it before.
+
+Sources: proc_stat(5), proc_net_netstat (TcpExt in `man nstat`), proc_vmstat(5), sock_diag(7), kcmp(2). Everything is
 None on macOS, which has none of them.
 """
 
+import ctypes
 import os
+import platform
 import socket
 import sys
 import time
@@ -503,3 +507,31 @@ def _cpus_of(pids: set[int]) -> set[int]:
         except OSError:
             continue
     return found or set(range(os.cpu_count() or 1))
+
+
+# --- kcmp(2).
+
+KCMP = {"x86_64": 312, "aarch64": 272, "riscv64": 272}
+"""The number of the system call, by machine."""
+KCMP_FILE = 0
+
+
+def same_open_file(pid: int, descriptor: int, other: int, others: int) -> bool | None:
+    """Return whether both descriptors are of one open file; None: this system does not tell, or one has gone."""
+    number = KCMP.get(platform.machine())
+    if number is None or platform.system() != "Linux":
+        return None
+    call = ctypes.CDLL(None, use_errno=True).syscall
+    call.restype = ctypes.c_long
+    found = call(*map(ctypes.c_long, (number, pid, other, KCMP_FILE, descriptor, others)))
+    return None if found < 0 else bool(found == 0)
+
+
+def tells_open_files() -> bool:
+    """Return whether this system tells which files processes share."""
+    reading, writing = os.pipe()
+    try:
+        return same_open_file(os.getpid(), reading, os.getpid(), reading) is True
+    finally:
+        os.close(reading)
+        os.close(writing)

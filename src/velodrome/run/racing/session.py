@@ -52,11 +52,9 @@ from velodrome.model.measurement import (
 )
 from velodrome.model.results import Result
 from velodrome.model.trial import Session, Trial
-from velodrome.run import answer_check, calls, injecting, servers, third_party, validity
+from velodrome.run import answer_check, calls, idle_clients, injecting, servers, third_party, validity
 from velodrome.run.apps import serving as apps
 from velodrome.run.apps.serving import as_it_stands, unlike
-from velodrome.run.clients import idle
-from velodrome.run.clients import idle as acquaintance
 from velodrome.run.drivers.driver import LoadEvent, OnEvent, Target
 from velodrome.run.environments.environment import Environment
 from velodrome.run.faults import sentence
@@ -157,7 +155,7 @@ def boot(plan: PlannedSession, lab: Lab, running: ExitStack, pasted: Pasted | No
     with entered(site.client):
         ready = _await(server, plain, trial, lab)
         form = _form(plain, trial, stack, lab)
-        acquaintance.meet_server(server.url, serving.workers or 1)
+        idle_clients.meet_server(server.url, serving.workers or 1)
     placed = replace(placed, notes=placed.notes + site.notes)
     return Booted(
         server,
@@ -427,7 +425,10 @@ def _load(
     driver = lab.driver(trial.load.driver, booted.placed, seed_of(trial))
     target, site = booted.target, booted.site
     count, cpus = trial.load.idle, booted.placed.load_cpus
-    with entered(site.client), idle.held(count, target.url, cpus, target.allow, server=site.server) as held:
+    with (
+        entered(site.client),
+        idle_clients.held(count, target.url, cpus, target.allow, server=site.server) as held,
+    ):
         if held is not None:
             sampler.accompany(held.pid)
         sampler.rest()

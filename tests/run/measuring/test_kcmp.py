@@ -6,9 +6,9 @@ import signal
 
 import pytest
 
-from velodrome.run.machine import kcmp
+from velodrome.run.measuring import kernel
 
-pytestmark = pytest.mark.skipif(not kcmp.tells(), reason="this kernel does not tell (kcmp)")
+pytestmark = pytest.mark.skipif(not kernel.tells_open_files(), reason="this kernel does not tell (kcmp)")
 
 
 def test_copies_of_a_descriptor_are_one_file_and_two_epolls_are_two() -> None:
@@ -16,9 +16,9 @@ def test_copies_of_a_descriptor_are_one_file_and_two_epolls_are_two() -> None:
     copy = os.dup(one.fileno())
     try:
         own = os.getpid()
-        assert kcmp.same_file(own, one.fileno(), own, copy) is True
-        assert kcmp.same_file(own, one.fileno(), own, other.fileno()) is False
-        assert kcmp.same_file(own, one.fileno(), own, 1_000_000) is None
+        assert kernel.same_open_file(own, one.fileno(), own, copy) is True
+        assert kernel.same_open_file(own, one.fileno(), own, other.fileno()) is False
+        assert kernel.same_open_file(own, one.fileno(), own, 1_000_000) is None
     finally:
         os.close(copy)
         one.close()
@@ -32,7 +32,7 @@ def test_an_epoll_that_was_made_before_a_fork_is_one_in_both_processes() -> None
     if not child:
         signal.pause()
     try:
-        assert kcmp.same_file(os.getpid(), shared.fileno(), child, shared.fileno()) is True
+        assert kernel.same_open_file(os.getpid(), shared.fileno(), child, shared.fileno()) is True
     finally:
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)

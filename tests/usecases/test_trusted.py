@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from velodrome.model.files import Deed, Named
-from velodrome.run import cache, trusted
-from velodrome.run.trusted import Trusted, fingerprint
+from velodrome.run import cache
+from velodrome.usecases.studies import MOST, MOST_BYTES, NAME, SCHEMA, Trusted, fingerprint
 
 BY = "mine.toml"
 PACKAGES = Named(Deed.INSTALLS, "tornado==5.1.1", "contestant old")
@@ -26,7 +26,7 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def stored(own_cache: Path) -> Path:
     Trusted(print).remember([PACKAGES], BY)
-    return own_cache / "trust" / trusted.NAME
+    return own_cache / "trust" / NAME
 
 
 def executes(what: str) -> Named:
@@ -36,7 +36,7 @@ def executes(what: str) -> Named:
 def test_what_was_allowed_is_known_to_the_next_and_readable_by_its_user_alone(stored: Path) -> None:
     assert stored.stat().st_mode & 0o777 == 0o600
     assert Trusted(print).unknown([PACKAGES, executes("./x")], "other.toml") == (executes("./x"),)
-    assert {path.name for path in stored.parent.iterdir()} == {trusted.NAME, f"{trusted.NAME}.lock"}
+    assert {path.name for path in stored.parent.iterdir()} == {NAME, f"{NAME}.lock"}
 
 
 def test_an_executable_is_known_by_its_path_and_its_bytes(tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ def test_a_damaged_file_counts_as_empty_and_is_said_and_mended(text: bytes, stor
     assert len(said) == 1
     assert str(stored) in said[0]
     Trusted(said.append).remember([PACKAGES], BY)
-    assert json.loads(stored.read_text())["schema"] == trusted.SCHEMA
+    assert json.loads(stored.read_text())["schema"] == SCHEMA
     assert Trusted(pytest.fail).unknown([PACKAGES], BY) == ()
 
 
@@ -127,10 +127,10 @@ def test_what_others_could_have_written_counts_for_nothing(stored: Path) -> None
 
 def test_only_so_many_are_kept_and_the_newest_stay(own_cache: Path) -> None:
     kept = Trusted(print)
-    every = [Named(Deed.INSTALLS, f"a=={number}", "x") for number in range(trusted.MOST + 50)]
+    every = [Named(Deed.INSTALLS, f"a=={number}", "x") for number in range(MOST + 50)]
     for at in range(0, len(every), 50):
         kept.remember(every[at : at + 50], BY)
-    assert (own_cache / "trust" / trusted.NAME).stat().st_size < trusted.MOST_BYTES
+    assert (own_cache / "trust" / NAME).stat().st_size < MOST_BYTES
     assert Trusted(pytest.fail).unknown(every, BY) == tuple(every[:50])
 
 
@@ -146,9 +146,7 @@ def test_nothing_is_lost_where_several_write_at_once() -> None:
 
 def test_where_it_cannot_be_written_it_holds_for_this_process(own_cache: Path) -> None:
     said: list[str] = []
-    (own_cache / "trust" / f"{trusted.NAME}.new").mkdir(
-        parents=True
-    )  # cannot be unlinked as a file, by root either
+    (own_cache / "trust" / f"{NAME}.new").mkdir(parents=True)  # cannot be unlinked as a file, by root either
     kept = Trusted(said.append)
     kept.remember([PACKAGES], BY)
     assert kept.unknown([PACKAGES], BY) == ()

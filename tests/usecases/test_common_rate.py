@@ -2,7 +2,7 @@
 
 import pytest
 
-from velodrome.plan.common_rate import leader, look_at, two_digits
+from velodrome.usecases.compare import leader, look_at, two_digits
 
 
 def test_the_slowest_that_reaches_half_of_the_best_sets_the_rate() -> None:

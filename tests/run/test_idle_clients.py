@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from velodrome.model.errors import IdleError, LoadRefusedError
-from velodrome.run.clients.idle import accepted, held
+from velodrome.run.idle_clients import accepted, held
 
 PATIENCE_S = 10.0
 

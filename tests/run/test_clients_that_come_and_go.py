@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from velodrome.guest import catalog
-from velodrome.run.clients import idle
+from velodrome.run import idle_clients
 from velodrome.run.drivers.driver import Target
 from velodrome.run.environments import guest_tree
 from velodrome.run.environments.environment import environment_for
@@ -30,7 +30,7 @@ def test_a_server_on_asyncio_is_not_given_new_memory_for_every_request_of_its_fi
     with Server(serving, Bounds("nothing")) as server:
         ready = await_right_answer(Target(server.url), server.exit, server.started, 20.0)
         assert isinstance(ready, Ready), server.last_lines()
-        idle.meet_server(server.url)
+        idle_clients.meet_server(server.url)
         connection = http.client.HTTPConnection("127.0.0.1", serving.port, timeout=10)
         before = faults(server.pid)
         for _ in range(REQUESTS):
@@ -42,9 +42,9 @@ def test_a_server_on_asyncio_is_not_given_new_memory_for_every_request_of_its_fi
 
 def test_so_many_come_for_each_worker_and_all_go() -> None:
     with socket.create_server(("127.0.0.1", 0), backlog=100) as listener:
-        idle.meet_server(f"http://127.0.0.1:{listener.getsockname()[1]}/", workers=3)
+        idle_clients.meet_server(f"http://127.0.0.1:{listener.getsockname()[1]}/", workers=3)
         listener.settimeout(10)
-        for _ in range(3 * idle.EACH):
+        for _ in range(3 * idle_clients.EACH):
             accepted, _ = listener.accept()
             with accepted:
                 assert accepted.recv(1) == b"", "it said something"
@@ -56,4 +56,4 @@ def test_so_many_come_for_each_worker_and_all_go() -> None:
 def test_a_server_that_is_gone_is_no_error() -> None:
     with socket.create_server(("127.0.0.1", 0)) as gone:
         port = gone.getsockname()[1]
-    idle.meet_server(f"http://127.0.0.1:{port}/")
+    idle_clients.meet_server(f"http://127.0.0.1:{port}/")

@@ -25,7 +25,7 @@ from velodrome.run.link import Namespace, entered
 from velodrome.run.machine import netlink
 from velodrome.run.supervision import python
 
-MODULE = "velodrome.run.clients.idle_process"
+MODULE = "velodrome.run.idle_process"
 OPEN_S = 20.0
 """To open them all: 4,000 take half a second on one machine, and 10 s at a round trip of 160 ms."""
 ACCEPT_S = 3.0

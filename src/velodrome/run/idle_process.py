@@ -1,4 +1,4 @@
-"""The process that holds idle connections: `python -m velodrome.run.clients.idle_process --cpus 1 --user ""`.
+"""The process that holds idle connections: `python -m velodrome.run.idle_process --cpus 1 --user ""`.
 
 The first line of standard input is the work (JSON: host, port, count, open_s); once the connections are open,
 or time is up, `{"opened": N}` is answered. Each further line is answered with `{"still_open": N}`. The end of

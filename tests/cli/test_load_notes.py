@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 ONE = [sys.executable, "-m", "velodrome"]
-SERVER = Path(__file__).with_name("told_server.py")
+SERVER = Path(__file__).with_name("counting_server.py")
 FEW_FILES = (
     "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (200, 200))\n"
     "from velodrome.cli.main import main; main()"

@@ -1,0 +1,182 @@
+"""Screens: loads on a server that show what it does before any fault is looked for.
+
+    points, died = climb(server)                            # SLOPE: closed loops of 1, 2, 4 … connections, until
+    pairs = ends(server, points)                            # throughput rises no more; then the two ends, in turns
+    fresh_and_reused(server)                                # CONN: Reused(first_ms=0.6, later_ms=43.1)
+    found = step(trial, lab, AS_IT_IS, connections=64)      # UP: the simulated third parties take longer
+    found.in_sequence     3.0: a request makes three calls, one after the other
+    found.slots           15.2: throughput follows 1 / the time of a call, as if 15 could be in it at once
+
+Each step of UP is a fresh server with fresh third parties. What requests take longer is set against what a call takes
+longer, so that everything else that a request does falls out.
+"""
+
+import asyncio
+from statistics import median
+from urllib.parse import urlsplit
+
+from velodrome.model.diagnosis import Treatment
+from velodrome.model.errors import NoServerError
+from velodrome.model.measurement import Measurement
+from velodrome.model.symptoms import Point, Reused, Step, Stepped
+from velodrome.model.trial import Trial
+from velodrome.run.instruments.clients import Client, Where
+from velodrome.run.instruments.situations import beside_loops
+from velodrome.run.instruments.standing import Standing, figures, standing
+from velodrome.run.lab import Lab
+from velodrome.run.link import entered
+
+# --- SLOPE.
+
+MOST = 512
+RISES = 1.05
+"""Over what fewer connections did: throughput that rises."""
+FLAT = 2
+"""Numbers of connections, one after the other, that add nothing, after which it stops."""
+SHORT_S, LONG_S, ANSWERS = 0.6, 4.0, 12
+"""A closed loop lasts as long as so many answers take one after the other, within these."""
+FEWEST = 3
+"""So many at least, of an app that takes longer than that allows."""
+PAIRS = 3
+
+
+def alone(server: Standing) -> Point:
+    """Return the closed loop of one connection, as long as some requests take. Raises NoServerError."""
+    measured = server.closed(1, SHORT_S)
+    # One that is answered after the load is known by the first request alone, which was sent in the warm-up.
+    took_ms = measured.load.sent.mean or measured.load.fastest_ms
+    if measured.load.answers >= FEWEST or took_ms is None:
+        return _of(1, measured)
+    return point(server, 1, FEWEST * took_ms / 1000)
+
+
+def climb(server: Standing, most: int = MOST, first: Point | None = None) -> tuple[tuple[Point, ...], str]:
+    """Return the closed loops, and why there are no more where the server did not bear the last; empty: it bore all.
+
+    `first` is that of one connection, where it is known. Raises NoServerError where it bears none.
+    """
+    points = [first or point(server, 1, SHORT_S)]
+    seconds = _loop_s(points[0])
+    best, flat, count = points[0], 0, 1
+    while count < most and flat < FLAT:
+        count *= 2
+        try:
+            points.append(point(server, count, seconds))
+        except NoServerError as error:
+            return tuple(points), f"{count} connections at once: {error.reason}"
+        flat = flat + 1 if points[-1].rps < RISES * best.rps else 0
+        best = max(best, points[-1], key=lambda one: one.rps)
+    return tuple(points), ""
+
+
+def ends(server: Standing, points: tuple[Point, ...]) -> tuple[tuple[float, float], ...]:
+    """Return throughputs of one connection and of the plateau, one after the other, in pairs. Raises NoServerError."""
+    best, seconds = max(points, key=lambda one: one.rps), _loop_s(points[0])
+    return tuple(
+        (point(server, 1, seconds).rps, point(server, best.connections, seconds).rps) for _ in range(PAIRS)
+    )
+
+
+def _loop_s(alone: Point) -> float:
+    each_s = 1 / max(alone.rps, 0.05)
+    return max(min(max(SHORT_S, ANSWERS * each_s), LONG_S), FEWEST * each_s)
+
+
+def point(server: Standing, connections: int, seconds: float) -> Point:
+    """Measure one closed loop. Raises NoServerError."""
+    return _of(connections, server.closed(connections, seconds))
+
+
+def _of(connections: int, measured: Measurement) -> Point:
+    found = figures(measured)
+    return Point(
+        connections,
+        found.rps,
+        measured.server.cpu_s / measured.load.duration_s,
+        measured.server.threads_peak,
+        found.errors,
+    )
+
+
+# --- CONN.
+
+REUSED_S = 0.8
+"""Of each; longer where so many requests as `FEWEST` take longer."""
+
+
+def fresh_and_reused(server: Standing, each_s: float = 0.0) -> Reused:
+    """Return both latencies; a request takes about `each_s` seconds. Raises NoServerError."""
+    seconds = max(REUSED_S, FEWEST * each_s)
+    first = figures(server.closed(1, seconds, keepalive=False))
+    return Reused(first.p50_ms, figures(server.closed(1, seconds)).p50_ms)
+
+
+# --- UP.
+
+TIMES = 2.0
+LEAST_MS = 20.0
+"""By which a call takes longer, at least: shorter steps are lost among the rest of a request."""
+MOST_TIMES = 40.0
+ASKED = 5
+"""Calls of each third party by which it is known how long one takes."""
+ALONE, WAVES = 4, 3
+"""Requests of the load of one connection, and of each connection of the other, at least."""
+STEP_S, STEP_MOST_S = 1.0, 8.0
+
+
+def step(trial: Trial, lab: Lab, treatment: Treatment, connections: int) -> Stepped | None:
+    """Measure an app whose third parties take as long as they do, and longer; None: there are none, or without time.
+
+    Raises NoServerError, AppAnswersWrongError.
+    """
+    if trial.app is None or not trial.app.third_parties:
+        return None
+    with standing(trial, lab, treatment) as server:
+        before = _step(server, 1.0, connections)
+    if not before.waited_ms:
+        return None
+    times = min(max(TIMES, 1 + LEAST_MS / before.waited_ms), MOST_TIMES)
+    slower = Treatment(f"third parties take {times:.3g} times as long", third_parties=times)
+    with standing(trial, lab, treatment.plus(slower)) as server:
+        after = _step(server, times, connections)
+    return Stepped(connections, before, after) if after.waited_ms > before.waited_ms else None
+
+
+def _step(server: Standing, times: float, connections: int) -> Step:
+    server.warm()
+    waited_ms = _waited_ms(server)
+    alone = figures(server.closed(1, STEP_S / 2))
+    if alone.rps * STEP_S / 2 < ALONE:
+        alone = figures(server.closed(1, min(ALONE * alone.mean_ms / 1000, STEP_MOST_S)))
+    seconds = min(max(STEP_S, WAVES * alone.mean_ms / 1000), STEP_MOST_S)
+    measured = server.closed(connections, seconds)
+    full = figures(measured)
+    calls = measured.upstream.requests / measured.load.answers if measured.upstream else 0.0
+    cpus = measured.server.cpu_s / measured.load.duration_s
+    return Step(times, waited_ms, alone.p50_ms, calls, full.rps, cpus)
+
+
+def _waited_ms(server: Standing) -> float:
+    """Return for how long third parties keep a call: the mean of their medians."""
+
+    async def took_ms(url: str) -> float:
+        parts = urlsplit(url)
+        at = Where(parts.hostname or "", parts.port or 80, parts.path or "/")
+
+        async def once() -> float:
+            async with Client(at) as client:
+                await client.request()  # the connection is no part of it
+                return 1000 * (await client.request()).seconds
+
+        return median(await asyncio.gather(*(once() for _ in range(ASKED))))
+
+    async def all_of_them() -> list[float]:
+        return [await took_ms(one.url) for one in server.booted.upstreams]
+
+    def latencies() -> list[float]:
+        # They are on the server's side of a link.
+        with entered(server.booted.site.server):
+            return asyncio.run(all_of_them())
+
+    each = beside_loops(latencies)
+    return sum(each) / len(each) if each else 0.0
