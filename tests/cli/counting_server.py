@@ -1,4 +1,4 @@
-"""A server that says how far it is: `python counting_server.py [KIND]` prints its port, then a line after each 100 answers.
+"""A server that says how far it is: `python counting_server.py [KIND]` prints its port, then a line each 100 answers.
 
 right: answers every request at once. moved: with a redirect. moody: ends every second connection without an answer.
 """
