@@ -522,6 +522,31 @@ def test_records_that_wait_are_not_what_records_cost() -> None:
         assert isinstance(cost.screen(replace(seen, watched=watched)), found)
 
 
+def test_what_grows_until_the_process_is_replaced_grows() -> None:
+    leak = catalogue()["connections-leak"]
+    lives = (40, 10, 130, 10, 230, 10, 330, 10, 45)  # of every second load; it ended after the fourth
+    found = leak.screen(
+        replace(SEEN, descriptors=tuple((1000 * n, float(one)) for n, one in enumerate(lives)))
+    )
+    assert isinstance(found, Suspect)
+    short = (40, 10, 330, 10, 45, 10, 340, 10, 41)
+    found = leak.screen(
+        replace(SEEN, descriptors=tuple((1000 * n, float(one)) for n, one in enumerate(short)))
+    )
+    assert isinstance(found, Unknown)
+
+
+def test_handlers_that_wait_in_threads_are_log_blocks_and_those_that_compute_are_log_cost() -> None:
+    blocks, cost = (catalogue()[name] for name in ("log-blocks", "log-cost"))
+    threads = replace(QUIET, loop="", shares={"logging": 0.9})
+    for cpus, waits in ((0.1, True), (1.0, False)):
+        seen = replace(SEEN, slope=rising(4, cpus=cpus), watched=threads)
+        assert isinstance(blocks.screen(seen), Suspect) == waits
+        assert isinstance(cost.screen(seen), Suspect) != waits
+    unknown = replace(SEEN, slope=None, watched=threads)
+    assert isinstance(blocks.screen(unknown), Absent)
+
+
 def test_a_replaced_worker_is_proven_by_max_requests_before_it_is_by_a_signal() -> None:
     found = catalogue()["lost-at-replacement"].screen(SUSPICIOUS["lost-at-replacement"])
     assert isinstance(found, Suspect)

@@ -347,9 +347,16 @@ class Growth:
 
 
 def growth(samples: tuple[tuple[int, float], ...]) -> Growth | None:
-    """Return how much rose what is in use after so many requests; None: there are too few loads."""
-    # The last loads are of one connection and of as many as fill it, in turns: these are alike.
-    loads = samples[::-1][::2][:LEAST_LOADS][::-1]
+    """Return how much rose what is in use after so many requests; None: there are too few loads.
+
+    What falls by half ended with a process: the last processes that carried enough loads are looked at.
+    """
+    # Loads are of one connection and of as many as fill it, in turns: every second is alike.
+    alike = samples[::-1][::2][::-1]
+    ends = [n for n in range(1, len(alike)) if alike[n][1] < alike[n - 1][1] / 2]
+    lives = [alike[begin:end] for begin, end in pairwise((0, *ends, len(alike)))]
+    long = [one for one in lives if len(one) >= LEAST_LOADS]
+    loads = long[-1][-LEAST_LOADS:] if long else ()
     if len(loads) < LEAST_LOADS:
         return None
     (requests, first), (all_requests, last) = loads[0], loads[-1]

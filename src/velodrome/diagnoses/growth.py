@@ -1,7 +1,7 @@
 """Memory that grows with every request and never stops growing."""
 
 from velodrome.diagnoses.fault import Absent, Experiment, Fault, Screened, Suspect, Unknown, growing, growth
-from velodrome.model.diagnosis import AS_IT_IS, Cure, Evidence
+from velodrome.model.diagnosis import AS_IT_IS, Cure, Evidence, Treatment
 from velodrome.model.symptoms import Symptoms
 
 LEAST_BYTES = 64
@@ -27,7 +27,8 @@ def screen(seen: Symptoms) -> Screened:
         "what outlives its request",
     )
     probe = growing("that leave more memory in use", least=LEAST_BYTES)
-    dose = Experiment(AS_IT_IS, 0, cure, proof="dose", probe=probe)
+    objects = Treatment("live objects counted", {"live-blocks": True})
+    dose = Experiment(AS_IT_IS, 0, cure, proof="dose", probe=probe, seen_by=objects)
     return Suspect(0.7, f"{said}: {grown.each:.3g} bytes each", (dose,), (evidence,), loss=0.2)
 
 

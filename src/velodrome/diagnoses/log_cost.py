@@ -1,9 +1,9 @@
 """Records of `logging` that cost as much as the request: formatting, and a write to the kernel each."""
 
-from velodrome.diagnoses.blocking_call import LEAST, in_logging
 from velodrome.diagnoses.fault import Absent, Doing, Experiment, Fault, Screened, doing
+from velodrome.diagnoses.log_blocks import waits
 from velodrome.model.diagnosis import Cure, Treatment
-from velodrome.model.symptoms import Symptoms, Watched
+from velodrome.model.symptoms import Symptoms
 
 
 def screen(seen: Symptoms) -> Screened:
@@ -11,7 +11,7 @@ def screen(seen: Symptoms) -> Screened:
     found = doing(seen, "logging", "logging")
     if not isinstance(found, Doing):
         return found
-    if seen.watched is not None and (why := _waits(seen.watched)):
+    if why := waits(seen):
         return Absent(f"{found.said}, and {why}: it is not what records cost, but log-blocks", found.evidence)
     cure = Cure(
         "write fewer records for each request, or hand them to a thread (logging.handlers.QueueHandler)",
@@ -21,15 +21,6 @@ def screen(seen: Symptoms) -> Screened:
     )
     off = Treatment("logging off", {"logging": "off"})
     return found.suspect(Experiment(off, found.connections, cure, takes="logging", needless=True))
-
-
-def _waits(watched: Watched) -> str:
-    """Return that the loop waits in `logging` more than it computes there; empty: it does not."""
-    writing = [held for held in watched.held_up if in_logging(held)]
-    blocked_s, ran_s = sum(held.blocked_s for held in writing), sum(held.ran_s for held in writing)
-    if blocked_s < LEAST * watched.seconds or blocked_s < ran_s:
-        return ""
-    return f"the loop is blocked there for {blocked_s / watched.seconds:.0%} of the time"
 
 
 fault = Fault(

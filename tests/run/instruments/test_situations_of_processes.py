@@ -73,7 +73,7 @@ def standing(pid: int, **more: Any) -> Any:
     process = SimpleNamespace(stop_signal=int(signal.SIGTERM))
     server = SimpleNamespace(pid=pid, serving=SimpleNamespace(process=lambda: process))
     booted = SimpleNamespace(server=server, upstreams=(), site=SimpleNamespace(server=None))
-    return SimpleNamespace(booted=booted, **more)
+    return SimpleNamespace(booted=booted, **{"live_blocks": lambda: None, **more})
 
 
 @contextmanager
@@ -156,6 +156,26 @@ def test_loads_that_leave_memory_or_descriptors_behind_are_counted() -> None:
     assert memory.of == memory.hits == descriptors.of == descriptors.hits == 8
     idle = asyncio.run(situations.grow(at, leaking, loaded=0, descriptors=1))
     assert (idle.hits, idle.of) == (0, 8)
+
+
+def test_memory_that_no_object_has_counts_only_if_every_load_leaves_more_of_it() -> None:
+    kept: list[Any] = []
+
+    def closed(connections: int, seconds: float) -> Any:
+        if (
+            len(kept) % 4
+        ):  # each fourth load leaves as much as before, like an allocator that fills what it has
+            kept.append(mmap.mmap(-1, 400_000, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))
+            kept[-1].write(b"x" * 400_000)
+        else:
+            kept.append(None)
+        return SimpleNamespace(load=SimpleNamespace(answers=1000, ok=1000))
+
+    at = Where("127.0.0.1", 1)
+    flat = standing(os.getpid(), closed=closed, live_blocks=lambda: 5000.0 + len(kept) % 3)
+    assert asyncio.run(situations.grow(at, flat)).hits == 0
+    rising = standing(os.getpid(), closed=closed, live_blocks=lambda: 100.0 * len(kept))
+    assert asyncio.run(situations.grow(at, rising)).hits == 8
 
 
 def test_connections_are_counted_by_the_process_that_holds_them() -> None:

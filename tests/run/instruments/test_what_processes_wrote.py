@@ -45,3 +45,15 @@ def test_of_an_endless_file_only_so_much_is_read(tmp_path: Path) -> None:
         file.seek(0, 2)
         file.write(line)
     assert server(tmp_path).heard() == [{"at": 1}]
+
+
+def test_live_blocks_are_the_sum_of_what_processes_counted_for_this_time(tmp_path: Path) -> None:
+    def counts(pid: int, *blocks: int) -> None:
+        lines = [json.dumps({"number": number, "blocks": one}) for number, one in enumerate(blocks)]
+        (tmp_path / f"blocks-{pid}.jsonl").write_text("\n".join(lines))
+
+    counts(1, 100, 150)
+    counts(2, 30, 35)
+    assert server(tmp_path).live_blocks() == 130
+    assert server(tmp_path).live_blocks() == 185
+    assert server(tmp_path).live_blocks() is None, "nobody answers any more"

@@ -39,10 +39,12 @@ INTERVAL_S = 0.005
 """Between two heartbeats, and between two stacks of one stall."""
 SEEN_S = 0.5
 """Between two lines on what was seen."""
-EVERY = 4
-"""Every so manieth heartbeat takes a stack of each thread, which shows where time goes."""
+SAMPLED_S = 0.02
+"""Between two stacks of each thread, which show where time goes."""
+HELD_S = 0.008
+"""A sleep of an interval that takes so long ended in a wait for the interpreter's lock."""
 EVERY_TASKS = 3
-"""Every so manieth of these also looks where the tasks of the loop wait."""
+"""Every so manieth of the samples also looks where the tasks of the loop wait."""
 MOST_TASKS = 64
 """Looked at, and places and peers reported of half a second, at most."""
 MOST_TOLD = 20
@@ -163,7 +165,7 @@ class Heart:
         self._file: Optional[IO[str]] = None
         self._began_gc, self._ident = 0.0, 0
         self._samples: Dict[str, float] = {"all": 0.0}
-        self._beats, self._sampled = 0, monotonic()
+        self._sampled = monotonic()
         self._threads: Dict[str, int] = {}
         self._late = 0.0
         self._waits: Dict[Await, Waits] = {}
@@ -309,7 +311,10 @@ class Heart:
             if now - reported >= SEEN_S:
                 self._tell_seen(now - reported)
                 reported = now
+            slept = monotonic()
             sleep(INTERVAL_S)
+            if monotonic() - slept > HELD_S:
+                self._sample_at_times(held=True)
 
     def _listen(self, watched: Loop) -> None:
         beat = allocate_lock()
@@ -325,6 +330,7 @@ class Heart:
         places: List[Place] = []
         since, came = sent, False
         while not came and self._loop is watched:
+            self._sample_at_times(held=True)
             frames = frames_of(sys._current_frames().get(watched.ident))
             came = beat.acquire(False)
             if came:  # the stack is of what came afterwards
@@ -337,27 +343,27 @@ class Heart:
             blocked = max(0.0, now - since - ran - queued) if after and before else 0.0
             places.append(Place(frames, now - since, ran, blocked))
             since, before = now, after
-            self._sample_at_times()
         length = monotonic() - sent
         self._late += length
         others = process_time() - used - sum(place.ran_s for place in places)
         line = {"stall": length, "at": sent, "others_s": max(0.0, others)}
         self._write({**line, "places": [place._asdict() for place in joined(places)]})
 
-    def _sample_at_times(self) -> None:
-        self._beats += 1
-        if not self._beats % EVERY:
-            self._sample()
+    def _sample_at_times(self, held: bool = False) -> None:
+        """Take the stacks if it is time; `held`: this thread has just waited for the interpreter's lock."""
+        if monotonic() - self._sampled >= SAMPLED_S:
+            self._sample(held)
 
-    def _sample(self) -> None:
+    def _sample(self, held: bool) -> None:
         """Take a stack of each thread, but of those that are idle.
 
         It stands for the time since the last one, seconds: code in C that keeps the interpreter's lock is met once,
-        when it ends.
+        when it ends. So a thread that waited for that must not let others run before it looks.
         """
         usual = sys.getswitchinterval()
-        sys.setswitchinterval(AT_ONCE_S)
-        sleep(BEFORE_S)
+        if not held:
+            sys.setswitchinterval(AT_ONCE_S)
+            sleep(BEFORE_S)
         frames = sys._current_frames()
         sys.setswitchinterval(usual)
         now = monotonic()

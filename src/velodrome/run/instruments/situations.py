@@ -220,6 +220,7 @@ async def again(at: Where, same: float = 1, pairs: float = 16, server: Standing 
 
     Nothing counts where a worker was replaced meanwhile: what becomes of its connections is another matter.
     """
+    await asyncio.sleep(CALM_S)  # else the work behind the answers of the load before would be what is usual
     usual = await _usual(at)
     workers = _workers(server, at.port) if server else set()
     late: list[Answer] = []
@@ -873,12 +874,16 @@ async def grow(
 ) -> Met:
     """Load it again and again alike, and count the loads that leave more in use, by so much a request.
 
-    Of memory, in bytes; or of open descriptors.
+    Of memory, in bytes; or of open descriptors. Memory that no object of Python's has is what the allocator has not
+    given back: where live objects are counted, a load that leaves none counts only if each load leaves more memory.
     """
     in_use, grain = (_descriptors, 0) if descriptors else (_memory, PAGES)
-    grew, figures = 0, dict[str, float]()
+    grew, kept, figures = 0, 0, dict[str, float]()
     outcomes: Counter[str] = Counter()
-    before = in_use(server.booted.server.pid)
+    before, objects = (
+        in_use(server.booted.server.pid),
+        None if descriptors else await asyncio.to_thread(server.live_blocks),
+    )
     for number in range(FILLING + LOADS):
         requests = 0
         if loaded:
@@ -887,16 +892,30 @@ async def grow(
             outcomes["ok"] += measured.load.ok
         else:
             await asyncio.sleep(LOAD_S / 4)
+        living = None if objects is None else await asyncio.to_thread(server.live_blocks)
         now = in_use(server.booted.server.pid)
         if number >= FILLING:
             grew += now - before > max(least * requests, grain)
             figures[f"load_{number - FILLING}"] = now - before
-        before = now
-    return Met(grew, LOADS, outcomes, figures, f"{sum(figures.values()):.4g} in all")
+            if objects is not None and living is not None:
+                kept += living - objects > max(OBJECTS * requests, FEW_OBJECTS)
+        before, objects = now, living
+    said = f"{sum(figures.values()):.4g} in all"
+    if objects is None or grew == LOADS:
+        return Met(grew, LOADS, outcomes, figures, said)
+    return Met(
+        kept if sum(figures.values()) > 0 else 0,
+        LOADS,
+        outcomes,
+        figures,
+        f"{said}, {kept} of the loads leave objects",
+    )
 
 
 PAGES = 16_384
 """Bytes: less is how memory is handed out."""
+OBJECTS, FEW_OBJECTS = 0.02, 32
+"""Blocks that a request leaves, and a load: fewer are what an interpreter at rest makes and drops."""
 
 
 def _memory(root: int) -> float:

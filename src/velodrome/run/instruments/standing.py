@@ -10,12 +10,14 @@ Whatever the treatment writes is in a folder that is removed at the end.
 
 import json
 import os
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from velodrome.guest.injected.life import COUNT
 from velodrome.guest.injected.treating import WARM
 from velodrome.guest.stack import Stack
 from velodrome.model.app import ThirdParty
@@ -36,6 +38,8 @@ from velodrome.run.supervision import scratch
 WARM_CONNECTIONS, WARM_S = 8, 0.5
 WARMUP_S = 0.2
 TIMEOUT_S = 10.0
+COUNTED_S, COUNT_POLL_S = 1.0, 0.05
+"""A count of all processes takes so long at most, and ends when in so much no further one comes."""
 MOST_BYTES = 16 * 2**20
 """Read of what one process wrote: a foreign one may write anything into its folder."""
 
@@ -85,9 +89,14 @@ def _slower(trial: Trial, lab: Lab, times: float, folder: Path) -> tuple[Trial, 
 
 def say_warm(folder: Path) -> None:
     """Have treatments that wait for a warm app begin."""
+    make(folder / WARM)
+
+
+def make(path: Path) -> None:
+    """Make an empty file that treatments wait for."""
     # The folder belongs to whom the server runs as: nothing is written through what may stand there by that name.
     with suppress(FileExistsError):
-        os.close(os.open(folder / WARM, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
 
 
 def contestant_of(contestant: Contestant, treatment: Treatment, stacks: Mapping[str, Stack]) -> Contestant:
@@ -158,6 +167,24 @@ class Standing:
             if one.server.fds_peak is not None:
                 descriptors.append((answered, float(one.server.fds_peak)))
         return tuple(memory), tuple(descriptors)
+
+    def live_blocks(self) -> float | None:
+        """Return how many blocks of memory the Python objects of all its processes have; None: nobody counts them.
+
+        Under the treatment `live-blocks`. Garbage is collected first.
+        """
+        number = sum(name.startswith("count-") for name in os.listdir(self.folder))
+        before = len(_files(self.folder, "blocks-"))
+        make(self.folder / (COUNT % number))
+        until, found = time.monotonic() + COUNTED_S, list[float]()
+        while time.monotonic() < until:
+            time.sleep(COUNT_POLL_S)
+            lines = self.heard("blocks")
+            counts = [float(line["blocks"]) for line in lines if line.get("number") == number]
+            if counts and len(counts) == len(found) >= before:
+                break
+            found = counts
+        return sum(found) if found else None
 
     def took(self) -> frozenset[str]:
         """Return the treatments that met what they change."""
