@@ -94,7 +94,7 @@ class Fault:
     screen: Callable[[Symptoms], Screened]
     _: KW_ONLY
     glance: Callable[[Symptoms], str] | None = None
-    """What figures that other commands have anyway (`judge/suspecting.py`) say for it, a sentence without its end;
+    """What figures that other commands have anyway (`usecases/suspects.py`) say for it, a sentence without its end;
     empty: nothing does. Without heartbeat and at no extra load, so it has to be sparing: it makes a suspect, and every
     healthy app that it names costs a user five minutes. None: such figures cannot show it."""
     look: Callable[[Setting], Probe | None] | None = None

@@ -15,7 +15,7 @@ import stat
 import sys
 from contextlib import contextmanager, suppress
 
-from velodrome.model.errors.root import VelodromeError
+from velodrome.model.errors import VelodromeError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -52,7 +52,6 @@ from velodrome.model.search import Ending, RateCapacity, RateFound
 from velodrome.model.symptoms import Point, Reused, Setting, Slope, Stepped, Symptoms, Watched
 from velodrome.model.trial import Contestant, Trial
 from velodrome.run.instruments import arms, heartbeat, screens, situations
-from velodrome.run.instruments.lacking import lacking
 from velodrome.run.instruments.standing import Standing, contestant_of, say_warm, standing, treated
 from velodrome.run.lab import Lab
 from velodrome.run.racing.opening import opened
@@ -294,7 +293,7 @@ class Case:
 
         With an SLO its rate is searched after the first screens, and once more at the end where something was cured.
         """
-        lacks = [Evidence("lacking", one) for one in lacking()]
+        lacks = [Evidence("lacking", one) for one in screens.lacking()]
         for one in lacks:
             self._follower.said(one.said)
         seen = self._screened(first=True)

@@ -144,7 +144,7 @@ APP = "APP"
 
 def suspects(document: Mapping[str, Any]) -> Sequence[Suspected]:
     """Return which faults of the doctor's catalogue a load makes likely, and how to prove each."""
-    from velodrome.judge.steadiness import symptoms_of_load  # noqa: PLC0415 - see the module
+    from velodrome.model.symptoms import symptoms_of_load  # noqa: PLC0415 - see the module
 
     seen = symptoms_of_load(document)
     if seen.reused is None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from velodrome.run.instruments.lacking import lacking
+from velodrome.run.instruments.screens import lacking
 from velodrome.run.measuring import kernel
 
 pytestmark = pytest.mark.unit

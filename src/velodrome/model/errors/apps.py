@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 
 from velodrome.model import quantity
-from velodrome.model.errors.root import UsageError, VelodromeError, printed
+from velodrome.model.errors import UsageError, VelodromeError, printed
 
 UNFINISHED = re.compile("does not finish (an answer|a response)")
 """In the reason of a server that accepts connections and does not respond."""

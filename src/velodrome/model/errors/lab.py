@@ -6,7 +6,7 @@ import errno
 import os
 from collections.abc import Sequence
 
-from velodrome.model.errors.root import UsageError, VelodromeError, printed
+from velodrome.model.errors import UsageError, VelodromeError, printed
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 CURES = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from velodrome.model.errors.root import UsageError, VelodromeError, printed
+from velodrome.model.errors import UsageError, VelodromeError, printed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from difflib import get_close_matches
 
-from velodrome.model.errors.root import UsageError, VelodromeError
+from velodrome.model.errors import UsageError, VelodromeError
 from velodrome.model.files import Problem
 
 MOST_FAULTS = 10

@@ -6,12 +6,17 @@
     found = step(trial, lab, AS_IT_IS, connections=64)      # UP: the simulated third parties take longer
     found.in_sequence     3.0: a request makes three calls, one after the other
     found.slots           15.2: throughput follows 1 / the time of a call, as if 15 could be in it at once
+    list(lacking())                                         # what this system does not show: said before all of it
 
 Each step of UP is a fresh server with fresh third parties. What requests take longer is set against what a call takes
 longer, so that everything else that a request does falls out.
 """
 
 import asyncio
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
 from statistics import median
 from urllib.parse import urlsplit
 
@@ -25,6 +30,40 @@ from velodrome.run.instruments.situations import beside_loops
 from velodrome.run.instruments.standing import Standing, figures, standing
 from velodrome.run.lab import Lab
 from velodrome.run.link import entered
+from velodrome.run.measuring import kernel
+
+# --- What this system does not show. No ptrace and no root is needed: the heartbeat runs in the server's own process.
+
+
+def lacking(proc: Path = Path("/proc"), platform: str = sys.platform) -> Iterator[str]:
+    """Yield a sentence for each thing that falls away or weakens a diagnosis, with its cure."""
+    if platform != "linux":
+        yield (
+            f"{platform} does not say whether a late event loop waits or computes, so blocking-call and gil-convoy "
+            "cannot be proven: examine the app on Linux"
+        )
+        return
+    if not (proc / "self" / "schedstat").exists():
+        yield (
+            "this kernel does not say whether a late event loop waits or computes (no /proc/self/schedstat), so "
+            "blocking-call and gil-convoy cannot be proven: examine the app on a kernel with CONFIG_SCHED_INFO"
+        )
+    if not os.access(proc / "1" / "stat", os.R_OK):
+        yield (
+            "processes of other users are hidden here (/proc is mounted with hidepid), so their load is not seen and "
+            "may make arms noisy: let nothing else run, or examine as a user of the group that /proc is mounted with"
+        )
+    if kernel.Throttling(os.getpid(), proc).seconds() is None:
+        yield (
+            "no control group says here for how long it kept the server from the CPU, so the timeline has no "
+            "throttling, and throttled cannot be proven: mount cgroups with the cpu controller to see it"
+        )
+    if not kernel.tells_open_files():
+        yield (
+            "this kernel does not say whether processes share an open file (kcmp), so shared-epoll cannot be proven: "
+            "examine the app where kcmp is allowed (in a container, by its seccomp profile)"
+        )
+
 
 # --- SLOPE.
 

@@ -6,8 +6,6 @@ import pytest
 from tests.judge.loads_made import DOCUMENT, FULL, SLOW, loaded
 
 from velodrome.guest import catalog
-from velodrome.judge.steadiness import symptoms_of_load
-from velodrome.judge.suspecting import symptoms
 from velodrome.model.load import Closed, Load, Open
 from velodrome.model.measurement import (
     Flag,
@@ -17,7 +15,8 @@ from velodrome.model.measurement import (
     Severity,
     WorkerUse,
 )
-from velodrome.model.symptoms import Symptoms
+from velodrome.model.symptoms import Symptoms, symptoms_of_load
+from velodrome.usecases.suspects import symptoms
 
 pytestmark = pytest.mark.unit
 STACK = catalog.stacks()["uvicorn"]
