@@ -91,6 +91,7 @@ def of_the_index(app: str, package: str, made: str = "as_it_is", fault: str = ""
         stack=stack,
         requires=(package, *more),
         requests=(request,),
+        upstreams=QUICK if made == "calls" else (),
     )
 
 
@@ -99,7 +100,7 @@ OF_THE_INDEX: Mapping[str, tuple[str, Mapping[str, str]]] = {
         DATASETTE,
         {
             "blocks": "blocking-call",
-            "hashes": "hash-on-loop",
+            "calls": "client-per-request",
             "logs": "log-cost",
             "leaks": "connections-leak",
             "grows": "growth",
@@ -375,11 +376,13 @@ WELL = (
     Cell("decoy: a thread that only waits", "lookalikes:waking"),
     Cell("decoy: refuses by itself", "lookalikes:refusing"),
     Cell("FastAPI, at once", "shop_fastapi:app", requires=(FASTAPI, SQLALCHEMY)),
+    # Of a `def` FastAPI validates the answer in one more thread, which the row of a database shows.
     Cell(
         "FastAPI, a row of a database",
         "shop_fastapi:app",
         requires=(FASTAPI, SQLALCHEMY),
         requests=("GET /articles/7",),
+        beside=("validation-cost",),
     ),
     Cell(
         "FastAPI, an order",
@@ -409,6 +412,7 @@ WELL = (
         stack="hypercorn",
         requires=(FASTAPI, SQLALCHEMY),
         requests=("GET /articles/7",),
+        beside=("validation-cost",),
     ),
     Cell("FastAPI on asyncio", "shop_fastapi:app", knobs={"loop": "asyncio"}, requires=(FASTAPI, SQLALCHEMY)),
     Cell("Flask on granian", "shop_flask:app", stack="granian-wsgi", requires=(FLASK,)),

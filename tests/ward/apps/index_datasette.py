@@ -1,6 +1,5 @@
 """Datasette, an app from the package index, on a database of a hundred rows: as it is, and made ill in five ways."""
 
-import hashlib
 import logging
 import os
 import sqlite3
@@ -8,6 +7,7 @@ import tempfile
 import time
 from itertools import count
 
+import httpx
 from datasette.app import Datasette
 
 FILE = os.path.join(tempfile.mkdtemp(), "shop.db")
@@ -25,19 +25,16 @@ def made(work):
     inner = Datasette([FILE]).app()
 
     async def app(scope, receive, send):
-        if scope["type"] == "http":
-            work()
+        if scope["type"] == "http" and (waited := work()) is not None:
+            await waited
         await inner(scope, receive, send)
 
     return app
 
 
-def in_one_of_ten(work):
-    return lambda: next(numbers) % 10 or work()
-
-
 def waits():
-    time.sleep(0.05)
+    if next(numbers) % 10 == 0:
+        time.sleep(0.05)
 
 
 def writes():
@@ -45,9 +42,12 @@ def writes():
         log.info("step %d", number)
 
 
+async def calls():
+    async with httpx.AsyncClient() as client:
+        await client.get(os.environ["PAYMENTS_URL"])
+
+
 as_it_is = made(lambda: None)
-blocks = made(in_one_of_ten(waits))
-hashes = made(in_one_of_ten(lambda: hashlib.pbkdf2_hmac("sha256", b"password", b"salt", 100_000)))
-logs = made(writes)
+blocks, logs, calls = made(waits), made(writes), made(calls)
 leaks = made(lambda: kept.append(os.open(os.devnull, os.O_RDONLY)))
 grows = made(lambda: kept.append(bytearray(b"x" * 50_000)))
