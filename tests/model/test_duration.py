@@ -2,7 +2,7 @@
 
 import pytest
 
-from velodrome.model import quantity
+from velodrome.model import amounts
 
 
 @pytest.mark.parametrize(
@@ -20,10 +20,10 @@ from velodrome.model import quantity
     ],
 )
 def test_a_span_is_read_in_seconds(text: str, seconds: float) -> None:
-    assert quantity.seconds(text) == pytest.approx(seconds)
+    assert amounts.seconds(text) == pytest.approx(seconds)
 
 
 @pytest.mark.parametrize("text", ["", "s", "soon", "-1s", "1w", "1 s s", "1e3s", "٣s", "1..5s"])
 def test_anything_else_is_refused_with_the_forms_allowed(text: str) -> None:
     with pytest.raises(ValueError, match="500ms"):
-        quantity.seconds(text)
+        amounts.seconds(text)

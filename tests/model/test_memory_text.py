@@ -1,6 +1,6 @@
 import pytest
 
-from velodrome.model.quantity import memory_bytes
+from velodrome.model.amounts import memory_bytes
 
 
 @pytest.mark.parametrize(

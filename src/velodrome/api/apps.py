@@ -12,7 +12,7 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
 
-from velodrome.model import quantity
+from velodrome.model import amounts
 from velodrome.model import secrets as known_secrets
 from velodrome.model.app import Request
 from velodrome.model.errors import AppInProgramError, AppInTestError, AppNotFoundError, UsageError
@@ -126,7 +126,7 @@ def seconds_of(span: float | str) -> float:
     if not isinstance(span, str):
         return float(span)
     try:
-        return quantity.seconds(span)
+        return amounts.seconds(span)
     except ValueError as error:
         raise UsageError(str(error)) from error
 

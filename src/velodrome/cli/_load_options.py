@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from velodrome.cli._quick import Annotated, Argument, Option
-from velodrome.model import quantity
+from velodrome.model import amounts
 from velodrome.model.errors import UsageError
 from velodrome.plan import option_text
 from velodrome.plan.option_text import read_text
@@ -473,7 +473,7 @@ def pace(rate: str | None, step: float | None, every: str | None, ramp: str | No
 
 def _seconds(option: str, text: str | None) -> float | None:
     try:
-        return None if text is None else quantity.seconds(text)
+        return None if text is None else amounts.seconds(text)
     except ValueError as error:
         raise ValueError(f"{option}: {error}") from error
 

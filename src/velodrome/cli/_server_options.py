@@ -161,10 +161,10 @@ def rate(option: str, value: float | None) -> float | None:
 
 def seconds(option: str, text: str) -> float:
     """Return a duration. Raises BadOptionError."""
-    from velodrome.model import quantity  # noqa: PLC0415
+    from velodrome.model import amounts  # noqa: PLC0415
 
     try:
-        return quantity.seconds(text)
+        return amounts.seconds(text)
     except ValueError as error:
         raise _bad(option, text, error) from error
 

@@ -35,8 +35,8 @@ def show(as_json: bool) -> None:
 
 def prune(older_than: OlderThan = "", to_size: ToSize = "") -> None:
     """Remove what was not used for long. It is made again when needed; what is in use stays."""
+    from velodrome.model.amounts import memory_bytes  # noqa: PLC0415
     from velodrome.model.errors import BadOptionError  # noqa: PLC0415
-    from velodrome.model.quantity import memory_bytes  # noqa: PLC0415
     from velodrome.report import listing  # noqa: PLC0415
     from velodrome.run import cache  # noqa: PLC0415
 

@@ -8,7 +8,7 @@ import sys
 from velodrome.cli import _load_options as options
 from velodrome.cli import _load_outputs as outputs
 from velodrome.cli._quick import typed
-from velodrome.model import quantity
+from velodrome.model import amounts
 from velodrome.model.errors import UsageError
 from velodrome.plan import option_text
 from velodrome.run.engine import LoadSpec
@@ -211,7 +211,7 @@ def _content(
 
 def _span(option: str, text: str) -> float:
     try:
-        return quantity.seconds(text)
+        return amounts.seconds(text)
     except ValueError as error:
         raise UsageError(f"{option}: {error}") from error
 

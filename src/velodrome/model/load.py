@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal, Self
 
-from velodrome.model.quantity import memory_bytes
+from velodrome.model.amounts import memory_bytes
 
 Arrivals = Literal["constant", "poisson"]
 """How the requests of an open loop are spaced: all the same, or as those of independent users."""

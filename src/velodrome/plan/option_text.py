@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import os
 
-from velodrome.model import quantity
+from velodrome.model import amounts
 from velodrome.model.errors import UsageError
 
 TYPE_CHECKING = False  # typing's own, without typing: a load must not wait for it
@@ -96,7 +96,7 @@ class _Reading:
                 f"{self.names.rate}: '{text}' has no duration: write {text.strip() or 500}:10s, as in the others"
             )
         try:
-            over_s = quantity.seconds(over)
+            over_s = amounts.seconds(over)
         except ValueError as error:
             raise ValueError(f"{self.names.rate}: {error}") from error
         return _ramp(*self.ends(rate), over_s) if ".." in rate else (_step(self.number(rate), over_s),)

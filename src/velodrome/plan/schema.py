@@ -9,8 +9,8 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator
 
+from velodrome.model.amounts import seconds
 from velodrome.model.load import Arrivals
-from velodrome.model.quantity import seconds
 
 DAY = 86_400.0
 MEMORY_UNITS = {"kB": 1_000, "MB": 1_000_000, "GB": 1_000_000_000}

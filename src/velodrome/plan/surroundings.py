@@ -25,11 +25,11 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from velodrome.model import quantity
+from velodrome.model import amounts
+from velodrome.model.amounts import seconds
 from velodrome.model.app import Content, Stall, ThirdParty
 from velodrome.model.errors import BadOptionError, EnvFileError, UsageError
 from velodrome.model.load import CONGESTION, Link
-from velodrome.model.quantity import seconds
 from velodrome.plan import option_text
 
 EXAMPLE = "rtt=160ms,jitter=2ms,rate=100mbit,loss=1%,queue=500,congestion=cubic"
@@ -214,7 +214,7 @@ def stall(text: str) -> Stall:
     try:
         if not slash:
             raise ValueError("no '/'")
-        return Stall(quantity.seconds(lasting), quantity.seconds(every))
+        return Stall(amounts.seconds(lasting), amounts.seconds(every))
     except ValueError as error:
         raise ValueError(f"'{text}' ({error}); write 1s/10s, one second in every ten") from error
 

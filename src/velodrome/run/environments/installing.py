@@ -31,7 +31,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any, TypeVar
 
-from velodrome.model import quantity
+from velodrome.model import amounts, quantity
 from velodrome.model.errors import AccountError, BadOptionError, EnvironmentFailedError
 from velodrome.run import cache
 from velodrome.run.account import acting, hand_over, take_back
@@ -145,7 +145,7 @@ def limit_s() -> float:
     if not text:
         return LONGEST_S
     try:
-        return quantity.seconds(text)
+        return amounts.seconds(text)
     except ValueError as error:
         raise BadOptionError(LIMIT, text, str(error)) from error
 
