@@ -2,7 +2,8 @@
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -513,3 +514,32 @@ def test_half_of_the_budget_is_left_for_experiments_whatever_looks_take(
     case._look(cast(Standing, standing), failed)
     assert met == looked
     assert len(failed) == len(faults) - len(looked)
+
+
+def test_a_server_that_dies_with_the_most_throughput_is_followed_by_a_fresh_one_and_what_it_used_is_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert SEEN.slope is not None
+    points, servers = SEEN.slope.points, list[int]()
+
+    @contextmanager
+    def stands(*_: object) -> Iterator[object]:
+        servers.append(len(servers))
+        in_use = ((), tuple((1000 * n, 100.0 * n) for n in range(6)))
+        yield SimpleNamespace(warm=lambda: None, in_use=lambda: in_use, number=servers[-1])
+
+    def ends(server: SimpleNamespace, _points: object) -> tuple[tuple[float, float], ...]:
+        if not server.number:
+            raise NoServerError("shop", "nothing was answered right")
+        return ((points[0].rps, points[-1].rps),) * 3
+
+    monkeypatch.setattr(doctor, "standing", stands)
+    monkeypatch.setattr(screens, "alone", lambda _: points[0])
+    monkeypatch.setattr(screens, "climb", lambda *_, first: (points, ""))
+    monkeypatch.setattr(screens, "fresh_and_reused", lambda *_: SEEN.reused)
+    monkeypatch.setattr(screens, "ends", ends)
+    case, failed, looked = Scripted([suspected("a")], {}), list[str](), list[int]()
+    monkeypatch.setattr(case, "_look", lambda server, _: looked.append(server.number))
+    slope, _ = case._climbed(failed)
+    assert (slope.knee, looked, len(failed)) == (SEEN.slope.knee, [1], 1)
+    assert case._in_use[1][-1] == (5000, 500.0)

@@ -368,11 +368,11 @@ def growing(counts: str, **settings: float) -> Probe:
     """Return the situation in which something grows or does not: loads alike, against none."""
     return Probe(
         "grow",
-        "8 loads alike, one after the other, after 3 to fill what fills",
+        "8 loads alike, one after the other, after others to fill what fills",
         counts,
         {"loaded": 1, **settings},
         unprovoked={"loaded": 0},
-        seconds=10.0,
+        seconds=12.0,
         worth=0.5,
     )
 

@@ -472,10 +472,14 @@ class Case:
             except NoServerError as error:
                 died = f"one connection: {error.reason}"
             if not died:
-                found = judge.slope(points, screens.ends(server, points))
+                try:
+                    pairs = screens.ends(server, points)
+                except NoServerError as error:
+                    died = f"with the most throughput: {error.reason}"
                 self._in_use = server.in_use()
+            if not died:
                 self._look(server, failed)
-                return found, reused
+                return judge.slope(points, pairs), reused
         failed.append(died)
         with standing(self._trial, self._lab, self._base) as server:
             server.warm()
