@@ -230,3 +230,21 @@ def test_it_runs_on_old_and_new_interpreters(injected: Injected, version: str) -
     give = {"longer": [longer], "heartbeat": {"late_s": 0.008}, "nodelay": True, "logging": "off"}
     assert injected.run("import asyncio, shop; print(asyncio.run(shop.main()))", give, version) == "4\n"
     assert "longer" in injected.took()
+
+
+def test_what_is_not_there_is_looked_for_once_where_nothing_is_done_with_it(injected: Injected) -> None:
+    program = """
+        import sys
+        class Last:
+            looked = 0
+            def find_spec(self, name, path, target=None):
+                self.looked += name == "nowhere"
+        last = Last()
+        sys.meta_path.append(last)
+        for _ in range(3):
+            try: import nowhere
+            except ImportError: pass
+        import ssl
+        print(last.looked)
+    """
+    assert injected.run(program, {"tls-context": "shared"}) == "3\n"

@@ -53,6 +53,10 @@ class Finder(MetaPathFinder):
         self, fullname: str, path: Optional[Sequence[str]], target: Optional[ModuleType] = None
     ) -> Optional[ModuleSpec]:
         """Return what the others find, with a loader that acts where it shall."""
+        if fullname not in self._after and not self._rewritten:
+            return (
+                None  # an app may try in each request to import what is not there: it is not looked for twice
+            )
         for finder in sys.meta_path:
             if finder is self:
                 continue

@@ -168,11 +168,6 @@ class Client:
                 return True
         return False
 
-    @property
-    def local_port(self) -> int:
-        """Its own port."""
-        return int(self._writer.get_extra_info("sockname")[1]) if self._writer else 0
-
     def acknowledge_at_once(self) -> None:
         """Have the kernel acknowledge what comes next without a delay, where it can."""
         option = getattr(socket, "TCP_QUICKACK", None)

@@ -1,0 +1,107 @@
+"""How much faster a race is over several hosts: the same blocks on one agent, on two and on four.
+
+Every agent is of this machine and takes itself for the only one of a host: it has a name, and a measuring lock, of its
+own. The contestants wait for most of a request, so two CPUs are enough for all of them: what is shown is how blocks are
+handed out and come back, not what more CPUs are worth.
+
+    python benchmarks/hosts.py --rounds 3
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from rounds import Table, extent, interleaved, middle, show
+
+from velodrome.guest import catalog
+from velodrome.model.load import Load, Open
+from velodrome.model.measurement import Measurement
+from velodrome.model.study import Question, Study
+from velodrome.model.trial import Contestant
+from velodrome.run.cluster import coordinator
+from velodrome.run.racing import store
+from velodrome.usecases import race
+from velodrome.usecases.quiet import Quiet
+from velodrome.usecases.race import RaceSpec
+from velodrome.usecases.studies import Trust
+
+HOSTS = (1, 2, 4)
+HOST = "127.0.0.1"
+RECIPE, RATE, SECONDS, BLOCKS = "sleep-50ms", 50.0, 3.0, 8
+CONTESTANTS = (Contestant("asyncio-streams"), Contestant("aiohttp"))
+AGENT = """
+import asyncio, socket, sys
+from velodrome.run.cluster import agent, talking
+name = sys.argv[2]
+socket.gethostname = lambda: f"host-of-{name}"
+asyncio.run(agent.serve(sys.argv[1], agent.Policy(name), talking.security("tcp"), host="127.0.0.1",
+                        on_ready=lambda one: print("here", flush=True)))
+"""
+
+
+@contextmanager
+def agent(address: str, number: int, folder: Path) -> Iterator[None]:
+    """Run an agent that is alone on its host."""
+    started = subprocess.Popen(
+        [sys.executable, "-c", AGENT, address, f"agent-{number}"],
+        stdout=subprocess.PIPE,
+        env={**os.environ, "VELODROME_LOCK": str(folder / f"lock-{number}")},
+    )
+    try:
+        assert started.stdout is not None
+        if not started.stdout.readline():
+            raise SystemExit(f"agent {number} did not start")
+        yield
+    finally:
+        started.kill()
+        started.wait()
+
+
+def raced(hosts: int) -> tuple[float, int]:
+    """Return the seconds that the race took, and how many hosts measured something."""
+    question = Question("waits", catalog.recipes()[RECIPE], (Load(Open(RATE, "constant"), SECONDS, 0.5),))
+    study = Study("hosts", "A race over hosts", (question,), CONTESTANTS, blocks=BLOCKS)
+    trust = Trust(given=True, ask=None, say=lambda _: None)
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        address = stack.enter_context(coordinator.coordinating(HOST, 0, 0))
+        for number in range(hosts):
+            stack.enter_context(agent(address, number, folder))
+        began = time.monotonic()
+        race.race(RaceSpec(study, agents=address), trust, folder / "run", Quiet())
+        seconds = time.monotonic() - began
+        trials = store.read(folder / "run").trials
+    assert len(trials) == BLOCKS * len(CONTESTANTS)
+    assert all(isinstance(one, Measurement) for one in trials)
+    return seconds, len({one.machine.name for one in trials if one.machine is not None})
+
+
+def tables(rounds: int) -> list[Table]:
+    """Race over one host, two and four, in another order each round."""
+    raced(1)  # makes the environments
+    seen = interleaved(HOSTS, raced, rounds)
+    one = middle(seconds for seconds, _ in seen[0])
+    rows = []
+    for hosts, runs in zip(HOSTS, seen, strict=True):
+        took = [seconds for seconds, _ in runs]
+        rows.append(
+            (
+                f"{hosts}",
+                f"{middle(took):.1f} s",
+                extent(took, 1),
+                f"{one / middle(took):.2f}×",
+                "/".join(str(names) for _, names in runs),
+            )
+        )
+    what = f"{BLOCKS} blocks of {len(CONTESTANTS)} contestants, {RECIPE} at {RATE:g}/s for {SECONDS:g} s"
+    columns = ("hosts", "took", "rounds", "faster", "hosts that measured")
+    return [Table("Blocks over hosts", f"{what}, median of {rounds} rounds", columns, tuple(rows))]
+
+
+if __name__ == "__main__":
+    show(tables, __doc__)
