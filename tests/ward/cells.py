@@ -68,6 +68,8 @@ AT_ONCE: Mapping[str, KnobValue] = {"workers": 2, "ends": "at once"}
 SETTINGS = ("keepalive-race", "backlog-overflow")
 GOES_ON = ("no-cancel",)
 """Calls that were handed to threads are made, whether the client is there or not."""
+OPENS = ("ports-exhausted",)
+"""With more than 470 connections to one peer in a second its 28,000 ports do not last for the minute each lies idle."""
 SYNC = ("slow-client", "lost-at-stop")
 """A sync worker reads one head at a time, and what lies in the listen queue at the stop is lost."""
 
@@ -195,12 +197,19 @@ ILL = (
     Cell("hashing", "hashing:severe", "hash-on-loop"),
     Cell("asgiref's thread", "sync_views:severe", "sync-under-asgi", requires=(ASGIREF,)),
     Cell("compression", "compressing:severe", "gzip-on-loop", requires=(STARLETTE,), headers=GZIP),
-    Cell("clients", "clients:severe", "client-per-request", requires=(HTTPX,), upstreams=QUICK),
+    Cell(
+        "clients",
+        "clients:severe",
+        "client-per-request",
+        requires=(HTTPX,),
+        upstreams=QUICK,
+        beside=OPENS,
+    ),
     Cell("validation", "validating:severe", "validation-cost", requires=(FASTAPI,)),
     Cell("middleware", "wrapped:severe", "middleware-cost", requires=(STARLETTE,)),
     Cell("tracing", "traced:severe", "telemetry-cost", requires=(OTEL,)),
     Cell("no pool", "unpooled:severe", "connection-per-query", requires=(SQLALCHEMY,)),
-    Cell("resolver", "resolving:severe", "dns-per-call", upstreams=QUICK),
+    Cell("resolver", "resolving:severe", "dns-per-call", upstreams=QUICK, beside=OPENS),
     Cell(
         "C under gevent",
         "greenlets:severe",

@@ -174,8 +174,27 @@ def test_memory_that_no_object_has_counts_only_if_every_load_leaves_more_of_it()
     at = Where("127.0.0.1", 1)
     flat = standing(os.getpid(), closed=closed, live_blocks=lambda: 5000.0 + len(kept) % 3)
     assert asyncio.run(situations.grow(at, flat)).hits == 0
-    rising = standing(os.getpid(), closed=closed, live_blocks=lambda: 100.0 * len(kept))
+    rising = standing(os.getpid(), closed=closed, live_blocks=lambda: 1000.0 * len(kept))
     assert asyncio.run(situations.grow(at, rising)).hits == 8
+
+
+def test_what_each_connection_leaves_is_not_what_each_request_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept: list[Any] = []
+
+    def keep(size: int) -> None:
+        kept.append(mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))
+        kept[-1].write(b"x" * size)
+
+    async def one(_at: Where, _patience_s: float) -> None:
+        keep(50_000)
+
+    def closed(connections: int, seconds: float) -> Any:
+        keep(connections * 50_000)
+        return SimpleNamespace(load=SimpleNamespace(answers=1000, ok=1000))
+
+    monkeypatch.setattr(situations, "_one", one)
+    server = standing(os.getpid(), closed=closed)
+    assert asyncio.run(situations.grow(Where("127.0.0.1", 1), server)).hits == 0
 
 
 def test_connections_are_counted_by_the_process_that_holds_them() -> None:

@@ -9,7 +9,7 @@ from itertools import count
 
 from answering import answering
 
-ROUNDS = 30_000
+ROUNDS = 100_000
 _numbers = count(1)
 
 
