@@ -14,8 +14,8 @@ from velodrome.diagnoses.fault import (
 from velodrome.model.diagnosis import Cure, Evidence, Treatment
 from velodrome.model.symptoms import Symptoms
 
-POOLS = ("asyncio_", "ThreadPoolExecutor-")
-"""Beginnings of the names of its threads: as asyncio and uvloop make it."""
+POOLS = ("asyncio_", "uvloop_", "ThreadPoolExecutor-")
+"""Beginnings of the names of its threads: as asyncio, uvloop from 0.23 on, and uvloop before that make it."""
 LEAST_THREADS = 2
 MORE, MOST_THREADS = 4, 32
 """Threads of `ThreadPoolExecutor()` beyond the CPUs, and at most."""

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from tests.guest.injected.conftest import Injected
 
+from velodrome.diagnoses.default_executor import POOLS
 from velodrome.guest.injected.treating import WARM
 from velodrome.model.errors import InterpreterNotFoundError
 from velodrome.run.environments.interpreter import find_interpreter
@@ -248,3 +249,21 @@ def test_what_is_not_there_is_looked_for_once_where_nothing_is_done_with_it(inje
         print(last.looked)
     """
     assert injected.run(program, {"tls-context": "shared"}) == "3\n"
+
+
+@pytest.mark.parametrize("loop", ["asyncio", "uvloop==0.21.0", "uvloop==0.23.0"])
+def test_the_threads_of_a_loops_default_executor_are_counted_whatever_they_are_called(
+    injected: Injected, loop: str
+) -> None:
+    package = loop.partition("=")[0]
+    program = f"""
+        import asyncio, {package}, time
+        async def main():
+            for _ in range(3):
+                await asyncio.gather(*(asyncio.to_thread(time.sleep, 0.3) for _ in range(3)))
+        loop = {package}.new_event_loop()
+        loop.run_until_complete(main())
+    """
+    injected.run(program, {"heartbeat": {"late_s": 0.02}}, requires=() if loop == package else (loop,))
+    counts = [line["threads"] for line in injected.lines("heart") if "threads" in line]
+    assert max(one.get(pool, 0) for one in counts for pool in POOLS) == 3
