@@ -19,6 +19,7 @@ from tests.run.apps.theirs import python_with
 from tests.ward.cells import APPS, ILL, WELL, Cell
 
 import velodrome
+from velodrome.api.loads import Loaded
 from velodrome.judge.statistics import student_t
 
 PAIRS = 4
@@ -43,7 +44,7 @@ def claims(rows: list[Mapping[str, Any]]) -> Iterator[tuple[Cell, Cell, Mapping[
             yield cell, twin, arms[-1]
 
 
-def loaded(cell: Cell, connections: int) -> velodrome.Loaded:
+def loaded(cell: Cell, connections: int) -> Loaded:
     """Load an app on a server that is started for it."""
     return velodrome.load(
         cell.app,
@@ -60,7 +61,7 @@ def loaded(cell: Cell, connections: int) -> velodrome.Loaded:
     )
 
 
-def figure(found: velodrome.Loaded, metric: str) -> float:
+def figure(found: Loaded, metric: str) -> float:
     """Return what an arm is compared by: more is better."""
     measured = {
         "rps": found.throughput,

@@ -158,24 +158,28 @@ def test_loads_that_leave_memory_or_descriptors_behind_are_counted() -> None:
     assert (idle.hits, idle.of) == (0, 8)
 
 
-def test_memory_that_no_object_has_counts_only_if_every_load_leaves_more_of_it() -> None:
+@pytest.mark.parametrize(
+    ("size", "every", "blocks_each", "hits"),
+    [
+        (400_000, 4, 0.0, 0),  # each fourth load leaves nothing, like an allocator that fills what it has
+        (400_000, 4, 1000.0, 8),
+        (400_000, 1000, 0.0, 0),
+        (2_000_000, 1000, 0.0, 8),
+    ],
+)
+def test_memory_that_no_object_has_counts_only_if_every_load_leaves_much_of_it(
+    size: int, every: int, blocks_each: float, hits: int
+) -> None:
     kept: list[Any] = []
 
     def closed(connections: int, seconds: float) -> Any:
-        if (
-            len(kept) % 4
-        ):  # each fourth load leaves as much as before, like an allocator that fills what it has
-            kept.append(mmap.mmap(-1, 400_000, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))
-            kept[-1].write(b"x" * 400_000)
-        else:
-            kept.append(None)
+        kept.append(mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))
+        if len(kept) % every:
+            kept[-1].write(b"x" * size)
         return SimpleNamespace(load=SimpleNamespace(answers=1000, ok=1000))
 
-    at = Where("127.0.0.1", 1)
-    flat = standing(os.getpid(), closed=closed, live_blocks=lambda: 5000.0 + len(kept) % 3)
-    assert asyncio.run(situations.grow(at, flat)).hits == 0
-    rising = standing(os.getpid(), closed=closed, live_blocks=lambda: 1000.0 * len(kept))
-    assert asyncio.run(situations.grow(at, rising)).hits == 8
+    server = standing(os.getpid(), closed=closed, live_blocks=lambda: 5000.0 + blocks_each * len(kept))
+    assert asyncio.run(situations.grow(Where("127.0.0.1", 1), server)).hits == hits
 
 
 def test_what_each_connection_leaves_is_not_what_each_request_leaves(monkeypatch: pytest.MonkeyPatch) -> None:

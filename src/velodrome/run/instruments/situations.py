@@ -881,8 +881,8 @@ async def grow(
 
     Of memory, in bytes; or of open descriptors. What as many connections leave with one request each is not counted: a
     server may keep what was a connection for as long as it would have kept that alive. Memory that no object of
-    Python's has is what the allocator has not given back: where live objects are counted, and do not rise with the
-    requests, a load counts only if each load leaves more memory.
+    Python's has is what the allocator has not given back, or buffers of those connections: where live objects are
+    counted, and do not rise with the requests, loads count only if each of them leaves `WITHOUT_OBJECTS`.
     """
     in_use, grain = (_descriptors, 0) if descriptors else (_memory, PAGES)
     pid = server.booted.server.pid
@@ -905,7 +905,7 @@ async def grow(
     while loads < FILLING or (more and filled < FILLED and time.monotonic() - began < FILLING_S):
         filled += await carried()
         loads += 1
-    grew, requests, figures, objects = 0, 0, dict[str, float](), list[float]()
+    grew, much, requests, figures, objects = 0, 0, 0, dict[str, float](), list[float]()
     for number in range(LOADS):
         first = await left()
         if loaded:
@@ -915,12 +915,13 @@ async def grow(
         third = await left()
         risen = third[0] - second[0] - max(second[0] - first[0], 0)
         grew += risen > max(least * answered, grain)
+        much += risen > max(WITHOUT_OBJECTS * answered, grain)
         figures[f"load_{number}"] = risen
         requests += answered
         if first[1] is not None and second[1] is not None and third[1] is not None:
             objects.append(third[1] - second[1] - max(second[1] - first[1], 0))
     said = f"{sum(figures.values()):.4g} in all"
-    if len(objects) < LOADS or grew == LOADS:
+    if len(objects) < LOADS or much == LOADS:
         return Met(grew, LOADS, outcomes, figures, said)
     each = sum(objects) / max(requests, 1)
     rises = each > OBJECTS and sum(figures.values()) > 0
@@ -930,6 +931,8 @@ async def grow(
 
 PAGES = 16_384
 """Bytes: less is how memory is handed out."""
+WITHOUT_OBJECTS = 1024
+"""Bytes for each request, and none of them in objects: a buffer that grows, or what code in C keeps."""
 OBJECTS = 0.1
 """Live objects that a request leaves: fewer are what comes and goes, some hundreds between one load and the next."""
 
