@@ -35,7 +35,7 @@ def claims(rows: list[Mapping[str, Any]]) -> Iterator[tuple[Cell, Cell, Mapping[
     well = {cell.name.removesuffix(", cured"): cell for cell in WELL if cell.name.endswith(", cured")}
     for row in rows:
         cell = ill.get(row["cell"])
-        twin = well.get(row["cell"].partition(",")[0])
+        twin = well.get(row["cell"])  # of a mild form the twin is another app
         if cell is None or twin is None or not row["right"] or "only" in row:
             continue
         first = row["document"]["diagnoses"][0]
@@ -100,6 +100,9 @@ def main(ward: Path, file: Path, parts: list[str]) -> None:
             order = (cell, twin) if number % 2 else (twin, cell)
             by = {one.name: figure(loaded(one, connections), metric) for one in order}
             logs.append(math.log(by[twin.name] / by[cell.name]))
+        if not all(map(math.isfinite, logs)):
+            print(f"{cell.name}: {metric} was not measured in each load", flush=True)
+            continue
         middle = statistics.fmean(logs)
         half = student_t(len(logs) - 1) * statistics.stdev(logs) / math.sqrt(len(logs))
         low, apart, high = (math.exp(middle + by) for by in (-half, 0.0, half))
