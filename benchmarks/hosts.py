@@ -7,16 +7,16 @@ handed out and come back, not what more CPUs are worth.
     python benchmarks/hosts.py --rounds 3
 """
 
-import os
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 
 from rounds import Table, extent, interleaved, middle, show
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from tests.run.cluster.posing import HOST, agent
 
 from velodrome.guest import catalog
 from velodrome.model.load import Load, Open
@@ -24,6 +24,7 @@ from velodrome.model.measurement import Measurement
 from velodrome.model.study import Question, Study
 from velodrome.model.trial import Contestant
 from velodrome.run.cluster import coordinator
+from velodrome.run.machine import measuring_lock
 from velodrome.run.racing import store
 from velodrome.usecases import race
 from velodrome.usecases.quiet import Quiet
@@ -31,35 +32,8 @@ from velodrome.usecases.race import RaceSpec
 from velodrome.usecases.studies import Trust
 
 HOSTS = (1, 2, 4)
-HOST = "127.0.0.1"
 RECIPE, RATE, SECONDS, BLOCKS = "sleep-50ms", 50.0, 3.0, 8
 CONTESTANTS = (Contestant("asyncio-streams"), Contestant("aiohttp"))
-AGENT = """
-import asyncio, socket, sys
-from velodrome.run.cluster import agent, talking
-name = sys.argv[2]
-socket.gethostname = lambda: f"host-of-{name}"
-asyncio.run(agent.serve(sys.argv[1], agent.Policy(name), talking.security("tcp"), host="127.0.0.1",
-                        on_ready=lambda one: print("here", flush=True)))
-"""
-
-
-@contextmanager
-def agent(address: str, number: int, folder: Path) -> Iterator[None]:
-    """Run an agent that is alone on its host."""
-    started = subprocess.Popen(
-        [sys.executable, "-c", AGENT, address, f"agent-{number}"],
-        stdout=subprocess.PIPE,
-        env={**os.environ, "VELODROME_LOCK": str(folder / f"lock-{number}")},
-    )
-    try:
-        assert started.stdout is not None
-        if not started.stdout.readline():
-            raise SystemExit(f"agent {number} did not start")
-        yield
-    finally:
-        started.kill()
-        started.wait()
 
 
 def raced(hosts: int) -> tuple[float, int]:
@@ -71,7 +45,9 @@ def raced(hosts: int) -> tuple[float, int]:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         address = stack.enter_context(coordinator.coordinating(HOST, 0, 0))
         for number in range(hosts):
-            stack.enter_context(agent(address, number, folder))
+            own = str(folder / f"lock-{number}")
+            change = f"import os; os.environ[{measuring_lock.VARIABLE!r}] = {own!r}"
+            stack.enter_context(agent(address, f"agent-{number}", change))
         began = time.monotonic()
         race.race(RaceSpec(study, agents=address), trust, folder / "run", Quiet())
         seconds = time.monotonic() - began

@@ -11,11 +11,10 @@ from velodrome.diagnoses.fault import (
     plateau,
     stops_at,
 )
+from velodrome.guest.injected.heartbeat import EXECUTORS
 from velodrome.model.diagnosis import Cure, Evidence, Treatment
 from velodrome.model.symptoms import Symptoms
 
-POOLS = ("asyncio_", "uvloop_", "ThreadPoolExecutor-")
-"""Beginnings of the names of its threads: as asyncio, uvloop from 0.23 on, and uvloop before that make it."""
 LEAST_THREADS = 2
 MORE, MOST_THREADS = 4, 32
 """Threads of `ThreadPoolExecutor()` beyond the CPUs, and at most."""
@@ -31,7 +30,7 @@ def screen(seen: Symptoms) -> Screened:
     assert seen.slope is not None
     if seen.watched is None:
         return Unknown("its threads could not be seen")
-    threads = max(seen.watched.threads.get(pool, 0) for pool in POOLS)
+    threads = max(seen.watched.threads.get(pool, 0) for pool in EXECUTORS)
     if threads < LEAST_THREADS:
         return Absent(f"at most {threads} calls ran in an executor's threads at once")
     in_work = seen.slope.in_work.mid

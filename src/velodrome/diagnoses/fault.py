@@ -356,9 +356,9 @@ def growth(samples: tuple[tuple[int, float], ...]) -> Growth | None:
     ends = [n for n in range(1, len(alike)) if alike[n][1] < alike[n - 1][1] / 2]
     lives = [alike[begin:end] for begin, end in pairwise((0, *ends, len(alike)))]
     long = [one for one in lives if len(one) >= LEAST_LOADS]
-    loads = long[-1][-LEAST_LOADS:] if long else ()
-    if len(loads) < LEAST_LOADS:
+    if not long:
         return None
+    loads = long[-1][-LEAST_LOADS:]
     (requests, first), (all_requests, last) = loads[0], loads[-1]
     always = all(later[1] > before[1] for before, later in pairwise(loads))
     return Growth(last - first, all_requests - requests, always)

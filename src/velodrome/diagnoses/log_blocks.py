@@ -40,7 +40,7 @@ def _of_threads(seen: Symptoms) -> Screened:
     found = doing(seen, "logging", "logging")
     if not isinstance(found, Doing):
         return found
-    why = waits(seen)
+    why = _threads_wait(seen)
     if not why:
         return Absent(f"{found.said}, where they compute", found.evidence)
     found = replace(found, said=f"{found.said}: {why}")

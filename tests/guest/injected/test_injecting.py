@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from tests.guest.injected.conftest import Injected
 
-from velodrome.diagnoses.default_executor import POOLS
+from velodrome.guest.injected.heartbeat import EXECUTORS
 from velodrome.guest.injected.treating import WARM
 from velodrome.model.errors import InterpreterNotFoundError
 from velodrome.run.environments.interpreter import find_interpreter
@@ -266,4 +266,4 @@ def test_the_threads_of_a_loops_default_executor_are_counted_whatever_they_are_c
     """
     injected.run(program, {"heartbeat": {"late_s": 0.02}}, requires=() if loop == package else (loop,))
     counts = [line["threads"] for line in injected.lines("heart") if "threads" in line]
-    assert max(one.get(pool, 0) for one in counts for pool in POOLS) == 3
+    assert max(one.get(pool, 0) for one in counts for pool in EXECUTORS) == 3

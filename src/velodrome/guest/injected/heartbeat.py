@@ -65,7 +65,9 @@ AWAITS = 0x80 | 0x200
 IDLE = {"select", "poll", "run_forever", "run_until_complete", "_run_once", "_worker", "wait", "get", "run"}
 IDLE |= {"get_events"}  # trio
 """Innermost functions of a thread that has nothing to do, as far as the standard library's loops and pools go."""
-POOLS = ("AnyIO worker thread", "asyncio_", "uvloop_", "ThreadPoolExecutor-")
+EXECUTORS = ("asyncio_", "uvloop_", "ThreadPoolExecutor-")
+"""Beginnings of the names of a default executor's threads: of asyncio, of uvloop from 0.23 on, and of uvloop before."""
+POOLS = ("AnyIO worker thread", *EXECUTORS)
 """Beginnings of the names of threads that are counted."""
 NATIVE = "not Python's"
 """Under which threads are counted that no Python code started, such as those of BLAS."""

@@ -896,9 +896,11 @@ async def grow(
         outcomes["ok"] += load.ok
         return int(load.answers)
 
-    async def left() -> tuple[float, float | None]:
-        objects = None if descriptors else await asyncio.to_thread(server.live_blocks)
-        return in_use(pid), objects
+    def left() -> tuple[float, float | None]:
+        return in_use(pid), None if descriptors else server.live_blocks()
+
+    def beyond(first: float, second: float, third: float) -> float:
+        return third - second - max(second - first, 0)
 
     filled, loads, began = 0, 0, time.monotonic()
     more = loaded and not descriptors  # of these there would soon be none left
@@ -906,20 +908,21 @@ async def grow(
         filled += await carried()
         loads += 1
     grew, much, requests, figures, objects = 0, 0, 0, dict[str, float](), list[float]()
+    first = left()
     for number in range(LOADS):
-        first = await left()
         if loaded:
             await asyncio.gather(*(_one(at, MOST_S) for _ in range(LOADED)))
-        second = await left()
+        second = left()
         answered = await carried()
-        third = await left()
-        risen = third[0] - second[0] - max(second[0] - first[0], 0)
+        third = left()
+        risen = beyond(first[0], second[0], third[0])
         grew += risen > max(least * answered, grain)
         much += risen > max(WITHOUT_OBJECTS * answered, grain)
         figures[f"load_{number}"] = risen
         requests += answered
         if first[1] is not None and second[1] is not None and third[1] is not None:
-            objects.append(third[1] - second[1] - max(second[1] - first[1], 0))
+            objects.append(beyond(first[1], second[1], third[1]))
+        first = third
     said = f"{sum(figures.values()):.4g} in all"
     if len(objects) < LOADS or much == LOADS:
         return Met(grew, LOADS, outcomes, figures, said)

@@ -89,10 +89,10 @@ def _slower(trial: Trial, lab: Lab, times: float, folder: Path) -> tuple[Trial, 
 
 def say_warm(folder: Path) -> None:
     """Have treatments that wait for a warm app begin."""
-    make(folder / WARM)
+    _make_empty(folder / WARM)
 
 
-def make(path: Path) -> None:
+def _make_empty(path: Path) -> None:
     """Make an empty file that treatments wait for."""
     # The folder belongs to whom the server runs as: nothing is written through what may stand there by that name.
     with suppress(FileExistsError):
@@ -175,7 +175,7 @@ class Standing:
         """
         number = sum(name.startswith("count-") for name in os.listdir(self.folder))
         before = len(_files(self.folder, "blocks-"))
-        make(self.folder / (COUNT % number))
+        _make_empty(self.folder / (COUNT % number))
         until, found = time.monotonic() + COUNTED_S, list[float]()
         while time.monotonic() < until:
             time.sleep(COUNT_POLL_S)
