@@ -174,11 +174,15 @@ def _traced(giving: Giving, wanted: bool) -> None:
             with open(os.path.join(giving.folder, "traced-%d.jsonl" % os.getpid()), "w") as file:
                 file.write(line + "\n")
 
+    def begin() -> None:
+        threading.Thread(target=tell, name="velodrome-traced", daemon=True).start()
+
     if wanted:
         import tracemalloc
 
         tracemalloc.start(1)
-        giving.beside("velodrome-traced", tell)
+        begin()
+        os.register_at_fork(after_in_child=begin)
 
 
 COUNT, COUNTED_S = "count-%d", 0.02
@@ -205,8 +209,12 @@ def _live_blocks(giving: Giving, wanted: bool) -> None:
                 file.write(line + "\n")
             number += 1
 
+    def begin() -> None:
+        threading.Thread(target=tell, name="velodrome-blocks", daemon=True).start()
+
     if wanted and hasattr(sys, "getallocatedblocks"):
-        giving.beside("velodrome-blocks", tell)
+        begin()
+        os.register_at_fork(after_in_child=begin)
 
 
 def _single_flight(giving: Giving, wanted: bool) -> None:

@@ -51,14 +51,11 @@ class Giving:
 
     def when_warm(self, act: Callable[[], None]) -> None:
         """Call `act` once when the app has answered its first requests, and in each worker forked from here."""
-        self.beside("velodrome-warm", lambda: self._wait_for_warmth(act))
-
-    @staticmethod
-    def beside(name: str, act: Callable[[], None]) -> None:
-        """Call `act` in a thread of its own, here and in each process forked from here."""
 
         def begin() -> None:
-            threading.Thread(target=act, name=name, daemon=True).start()
+            threading.Thread(
+                target=self._wait_for_warmth, args=(act,), name="velodrome-warm", daemon=True
+            ).start()
 
         begin()
         os.register_at_fork(after_in_child=begin)
