@@ -1,6 +1,6 @@
 # make race       set everything up and run the first race (about 5 minutes after set-up)
 # make test       set everything up and run the tests
-# make ward       every app of the ward that the doctor examines; goes on where it was stopped
+# make ward       the doctor on every app of the ward, on every stack where it can be; goes on where it was stopped
 # make test-all   the slow, exhaustive ones as well
 # make lint       format and type checks, warnings denied
 # make lock       renew the hashed requirement files (host and every stack)
@@ -64,13 +64,13 @@ unit: dev
 	$(PYTEST) -n auto --dist loadfile --no-loadscope-reorder -m "unit and not exhaustive"
 
 test-all: $(BEFORE_TESTS)
-	cargo test --quiet --workspace -- --include-ignored
+	VELODROME_FUZZ_S=20 cargo test --quiet --workspace -- --include-ignored
 	$(PYTEST) $(AT_ONCE) -m "not measured" --hypothesis-profile drawn
 	$(PYTEST) -m measured
 
-# Hours: each app is served some sixty times. `ward.jsonl` keeps what is done.
+# Days: each app is served some sixty times, on up to seven stacks. `ward.jsonl` keeps what is done.
 ward: dev
-	$(BIN)/python -m tests.ward.run ward.jsonl
+	$(BIN)/python -m tests.ward.run ward.jsonl --every-stack
 
 # The engine is compiled once for `dev` and for this: same profile, same features.
 wheel: dev

@@ -28,6 +28,7 @@ SINK = "usecases/race.py -> cli/_shown.py"
 
 
 @pytest.mark.measured
+@pytest.mark.exhaustive
 def test_an_app_goes_from_compare_to_its_verdict_and_climbs_to_the_event_sink_only() -> None:
     ended = subprocess.run(
         [sys.executable, str(WALKS), "compare"], capture_output=True, text=True, timeout=110, check=True

@@ -470,6 +470,19 @@ def test_a_hash_that_waits_on_the_loop_is_not_computed_there() -> None:
     assert isinstance(catalogue()["hash-on-loop"].screen(held(waits)), Absent)
 
 
+def test_where_every_request_hashes_those_that_do_not_are_looked_at() -> None:
+    seen = held(HASHING)
+    assert seen.slope is not None
+    hash_s = HASHING.seconds / HASHING.times
+    for takes_s, others in ((10 * hash_s, False), (1.1 * hash_s, True)):
+        points = (replace(seen.slope.alone, rps=1 / takes_s), *seen.slope.points[1:])
+        found = catalogue()["hash-on-loop"].screen(replace(seen, slope=replace(seen.slope, points=points)))
+        assert isinstance(found, Suspect)
+        cured, *_ = found.experiments
+        assert cured.proof == "cure"
+        assert (cured.probe is not None) == others
+
+
 @pytest.mark.parametrize(("loop", "proofs"), [("uvloop", ["cure", "dose"]), ("trio._core._run", ["dose"])])
 def test_only_asyncios_loops_can_have_a_call_in_a_thread(loop: str, proofs: list[str]) -> None:
     seen = held(WAITING)
@@ -520,6 +533,20 @@ def test_records_that_wait_are_not_what_records_cost() -> None:
         assert seen.watched is not None
         watched = replace(seen.watched, shares={"logging": 0.9})
         assert isinstance(cost.screen(replace(seen, watched=watched)), found)
+
+
+def test_what_computes_is_suspected_by_its_time_however_many_threads_wait_beside_it() -> None:
+    def among(at_once: float, mark: str, name: str) -> object:
+        crowded = replace(QUIET, shares={mark: at_once / 40}, at_once={mark: at_once})
+        return catalogue()[name].screen(replace(SEEN, watched=crowded))
+
+    costly = among(0.4, "logging", "log-cost")
+    assert isinstance(costly, Suspect)
+    assert costly.likelihood == pytest.approx(0.8), "by its time, not by its share of the threads"
+    assert isinstance(among(0.1, "logging", "log-cost"), Absent)
+    assert isinstance(among(0.4, "resolving", "dns-per-call"), Absent), (
+        "a thread that waits holds up no other"
+    )
 
 
 def test_what_grows_until_the_process_is_replaced_grows() -> None:

@@ -1,7 +1,7 @@
 """The ward: apps with one fault each, their cured twins, healthy apps and decoys, and what the doctor has to find."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from velodrome.guest.stack import KnobValue
@@ -195,6 +195,7 @@ ILL = (
     Cell("works behind the answer", "closing:severe", "background-holds", stack="gunicorn-gthread"),
     Cell("handlers that wait", "logging_slowly:severe", "log-blocks"),
     Cell("hashing", "hashing:severe", "hash-on-loop"),
+    Cell("nothing but logins", "hashing:logins", "hash-on-loop"),
     Cell("asgiref's thread", "sync_views:severe", "sync-under-asgi", requires=(ASGIREF,)),
     Cell("compression", "compressing:severe", "gzip-on-loop", requires=(STARLETTE,), headers=GZIP),
     Cell(
@@ -305,10 +306,13 @@ PAIRS = (
     *(
         pair(first, second)
         for first in ("tokens", "executor", "pool", "connector")
-        for second in ("blocking", "growth", "leak", "logging", "hashing")
+        for second in ("blocking", "growth", "leak", "logging")
     ),
+    # Not with tokens: one CPU is busy with hashes before 40 threads are.
+    *(pair(first, "hashing") for first in ("executor", "pool", "connector")),
     *(pair(first, second) for first in ("logging", "hashing", "blocking") for second in ("growth", "leak")),
     pair("blocking", "logging"),
+    pair("executor", "collecting"),
     pair("collecting", "leak"),
     pair("collecting", "blocking"),
     pair("growth", "leak"),
@@ -342,6 +346,7 @@ WELL = (
     # A record for each request costs an app that does nothing else what it costs, queue or not.
     Cell("handlers that wait, cured", "logging_slowly:cured", beside=("log-cost",)),
     Cell("hashing, cured", "hashing:cured"),
+    Cell("nothing but logins, cured", "hashing:logins_cured"),
     Cell("asgiref's thread, cured", "sync_views:cured", requires=(ASGIREF,)),
     Cell("compression, cured", "compressing:cured", requires=(STARLETTE,), headers=GZIP),
     Cell("clients, cured", "clients:cured", requires=(HTTPX,), upstreams=QUICK),
@@ -446,3 +451,22 @@ WELL = (
     ),
     *INDEX_AS_IT_IS,
 )
+ELSEWHERE: Mapping[str, tuple[str, ...]] = {
+    "uvicorn": (
+        "daphne",
+        "granian-asgi",
+        "gunicorn-asgi",
+        "gunicorn-uvicorn",
+        "hypercorn",
+        "uvicorn-h11",
+    ),
+    "gunicorn-gthread": ("cheroot", "granian-wsgi", "pyuwsgi", "waitress"),
+}
+"""By the stack of a cell, others that serve its app in the same way: in tasks of a loop, or in threads."""
+
+
+def elsewhere(cell: Cell) -> Iterator[Cell]:
+    """Yield a cell on every other stack where its app is as ill: none where what is wrong is a setting of its stack."""
+    if not cell.knobs:
+        for stack in ELSEWHERE.get(cell.stack, ()):
+            yield replace(cell, name=f"{cell.name}, {stack}", stack=stack)

@@ -1,8 +1,9 @@
 """Run cells of the ward and write what the doctor found, one line each; goes on where it was interrupted.
 
-python -m tests.ward.run ward.jsonl [--agents tls://HOST:8786] [--only FAULT] [--times N] [NAME, OR PART OF NAMES …]
+python -m tests.ward.run ward.jsonl [--every-stack] [--agents tls://HOST:8786] [--only FAULT] [--times N] [NAMES …]
 
-`--only` looks for one fault, `--times` examines each app so often. With agents, which need this folder and the apps'
+`--every-stack` examines each app on all stacks where it is as ill, `--only` looks for one fault, `--times` examines
+each app so often; names are those of cells, or parts of these. With agents, which need this folder and the apps'
 interpreters at the same paths, each host examines whole cells.
 
 At the end it prints how often the doctor was right in all rows of the file, each rate with its 95 % interval (Wilson).
@@ -21,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.run.apps.theirs import python_with
-from tests.ward.cells import APPS, GROUP, ILL, PAIRS, WELL, Cell
+from tests.ward.cells import APPS, GROUP, ILL, PAIRS, WELL, Cell, elsewhere
 
 import velodrome
 from velodrome.api.apps import asked_of, mix_of
@@ -29,6 +30,7 @@ from velodrome.api.diagnosing import Examined
 from velodrome.judge.statistics import wilson
 from velodrome.model.load import Limits
 from velodrome.usecases.apps import ServedSpec
+from velodrome.usecases.diagnose import BUDGET_S as DEFAULT_BUDGET_S
 from velodrome.usecases.diagnose import DoctorSpec, Sentences, diagnose
 from velodrome.usecases.diagnose_on_hosts import diagnose_over
 from velodrome.usecases.quiet import Quiet
@@ -37,8 +39,13 @@ from velodrome.usecases.terms import Knobs
 BUDGET_S = 180.0
 
 
-def specification(cell: Cell, only: tuple[str, ...] = (), budget_s: float = BUDGET_S) -> DoctorSpec:
-    """Return what the doctor is to examine of a cell; it waits until nobody else measures."""
+def specification(cell: Cell, only: tuple[str, ...] = (), budget_s: float | None = None) -> DoctorSpec:
+    """Return what the doctor is to examine of a cell; it waits until nobody else measures.
+
+    Without a budget, seconds, it has that of the ward, and for two faults its default.
+    """
+    if budget_s is None:
+        budget_s = DEFAULT_BUDGET_S if cell.also else BUDGET_S
     app = asked_of(
         cell.app,
         mix_of(cell.requests),
@@ -58,7 +65,7 @@ def specification(cell: Cell, only: tuple[str, ...] = (), budget_s: float = BUDG
     )
 
 
-def examined(cell: Cell, only: tuple[str, ...] = (), budget_s: float = BUDGET_S) -> Examined:
+def examined(cell: Cell, only: tuple[str, ...] = (), budget_s: float | None = None) -> Examined:
     """Return what the doctor finds on the app of a cell."""
     with paid(cell.quota) if cell.quota else nullcontext():
         return Examined(diagnose(specification(cell, only, budget_s), Quiet()))
@@ -191,9 +198,15 @@ def rate_line(name: str, count: int, of: int) -> str:
     return f"{name}: {count} of {of}, {count / of:.0%} [{low:.0%}, {high:.0%}]"
 
 
-def chosen(parts: list[str]) -> list[Cell]:
+def every_cell(*, every_stack: bool) -> list[Cell]:
+    """Return all cells, each on its stack, then on the others."""
+    own = [*ILL, *PAIRS, *WELL]
+    return own + [other for cell in own for other in elsewhere(cell)] if every_stack else own
+
+
+def chosen(parts: list[str], *, every_stack: bool = False) -> list[Cell]:
     """Return the cells with one of these in their names, or those that are called so; without any all cells."""
-    every = [*ILL, *PAIRS, *WELL]
+    every = every_cell(every_stack=every_stack)
     names = {cell.name for cell in every}
     return [
         cell
@@ -203,12 +216,19 @@ def chosen(parts: list[str]) -> list[Cell]:
 
 
 def main(
-    file: Path, agents: str, keys: Path | None, only: tuple[str, ...], times: int, parts: list[str]
+    file: Path,
+    agents: str,
+    keys: Path | None,
+    only: tuple[str, ...],
+    times: int,
+    parts: list[str],
+    *,
+    every_stack: bool = False,
 ) -> None:
     kept = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
     done = Counter(row["cell"] for row in kept if tuple(row.get("only", ())) == only)
     cells = []
-    for cell in chosen(parts):
+    for cell in chosen(parts, every_stack=every_stack):
         more = max(times - done[cell.name], 0)
         if more and (why := lacks(cell, agents)):
             print(f"{cell.name}: {why}", flush=True)
@@ -226,7 +246,7 @@ def main(
         kept.append(made)
         shown = {name: value for name, value in made.items() if name != "document"}
         print(json.dumps(shown), flush=True)
-    for counted in rates(kept, [*ILL, *PAIRS, *WELL]):
+    for counted in rates(kept, every_cell(every_stack=True)):
         print(rate_line(*counted), flush=True)
     if only:
         again = [made["right"] for made in kept if tuple(made.get("only", ())) == only]
@@ -238,8 +258,17 @@ if __name__ == "__main__":
     options.add_argument("file", type=Path)
     options.add_argument("--agents", default="")
     options.add_argument("--keys", type=Path)
+    options.add_argument("--every-stack", action="store_true")
     options.add_argument("--only", action="append", default=[])
     options.add_argument("--times", type=int, default=1)
     options.add_argument("parts", nargs="*")
     given = options.parse_intermixed_args()
-    main(given.file, given.agents, given.keys, tuple(given.only), given.times, given.parts)
+    main(
+        given.file,
+        given.agents,
+        given.keys,
+        tuple(given.only),
+        given.times,
+        given.parts,
+        every_stack=given.every_stack,
+    )

@@ -3,8 +3,10 @@
 from typing import Any
 
 import pytest
-from tests.ward.cells import Cell
-from tests.ward.run import rate_line, rates
+from tests.ward.cells import ELSEWHERE, Cell, elsewhere
+from tests.ward.run import every_cell, rate_line, rates
+
+from velodrome.guest import catalog
 
 pytestmark = pytest.mark.unit
 CELLS = (
@@ -51,3 +53,13 @@ def test_rows_without_a_finding_of_no_cell_or_of_one_fault_alone_count_nowhere()
 def test_a_rate_has_its_interval() -> None:
     assert rate_line("found", 19, 20) == "found: 19 of 20, 95% [76%, 99%]"
     assert rate_line("found", 0, 0) == "found: none examined"
+
+
+def test_a_fault_of_an_app_is_looked_for_on_every_stack_and_that_of_a_setting_on_its_own() -> None:
+    everywhere = every_cell(every_stack=True)
+    assert len({cell.name for cell in everywhere}) == len(everywhere) > 2 * len(every_cell(every_stack=False))
+    assert not [*elsewhere(Cell("a setting", "sound:waiting", "nodelay", knobs={"workers": 2}))]
+    stacks = catalog.stacks(())
+    for own, others in ELSEWHERE.items():
+        assert {stacks[other].interface for other in others} == {stacks[own].interface}
+        assert own not in others

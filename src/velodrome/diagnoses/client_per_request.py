@@ -7,7 +7,7 @@ from velodrome.model.symptoms import Symptoms
 
 def screen(seen: Symptoms) -> Screened:
     """Look for TLS contexts that are made while requests are served."""
-    found = doing(seen, "tls-context", "the making of a TLS context")
+    found = doing(seen, "tls-context", "the making of a TLS context", computes=True)
     if not isinstance(found, Doing):
         return found
     cure = Cure(

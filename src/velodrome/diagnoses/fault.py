@@ -107,6 +107,9 @@ class Fault:
 
 SHARE = 0.05
 """Of the stacks of busy threads, those with something in them, from which on it is looked into."""
+AT_ONCE = 0.15
+"""Threads that are in something at the same time, on average, from which on it is looked into where it computes: among
+many threads that wait it has no share, and takes as much of the one CPU that an interpreter uses."""
 LEAST_CONNECTIONS, MOST_CONNECTIONS = 8, 64
 
 
@@ -377,14 +380,21 @@ def growing(counts: str, **settings: float) -> Probe:
     )
 
 
-def doing(seen: Symptoms, mark: str, words: str) -> Doing | Absent | Unknown:
-    """Return how much busy threads are in what a mark stands for, called `words`; or why that is no cause."""
+def doing(seen: Symptoms, mark: str, words: str, *, computes: bool = False) -> Doing | Absent | Unknown:
+    """Return how much busy threads are in what a mark stands for, called `words`; or why that is no cause.
+
+    `computes`: who is in it holds the interpreter's lock most of the time.
+    """
     watched = seen.watched
     if watched is None or not watched.seconds:
         return Unknown("no heartbeat came out of its processes")
     share = watched.shares.get(mark, 0.0)
     said = f"{share:.0%} of the stacks of busy threads are in {words}"
-    evidence = (Evidence("stack", said, {"share": share}),)
+    at_once = watched.at_once.get(mark, 0.0)
+    if computes and share < SHARE and at_once >= AT_ONCE:
+        said = f"{at_once:.2g} threads at once are in {words}, on average, among others that wait"
+        share = min(at_once, 1.0)
+    evidence = (Evidence("stack", said, {"share": share, "at_once": at_once}),)
     if share < SHARE:
         return Absent(said, evidence)
     return Doing(share, said, evidence, filling(seen))

@@ -7,7 +7,7 @@ from velodrome.model.symptoms import Symptoms
 
 def screen(seen: Symptoms) -> Screened:
     """Look for compression in the stacks of threads that are not idle."""
-    found = doing(seen, "compression", "compression")
+    found = doing(seen, "compression", "compression", computes=True)
     if not isinstance(found, Doing):
         return found
     cure = Cure(

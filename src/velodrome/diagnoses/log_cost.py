@@ -8,7 +8,7 @@ from velodrome.model.symptoms import Symptoms
 
 def screen(seen: Symptoms) -> Screened:
     """Look for `logging` in the stacks of threads that are not idle."""
-    found = doing(seen, "logging", "logging")
+    found = doing(seen, "logging", "logging", computes=True)
     if not isinstance(found, Doing):
         return found
     if why := waits(seen):

@@ -7,7 +7,7 @@ from velodrome.model.symptoms import Symptoms
 
 def screen(seen: Symptoms) -> Screened:
     """Look for BaseHTTPMiddleware's own work in the stacks of threads that are not idle."""
-    found = doing(seen, "base-middleware", "the work of BaseHTTPMiddleware")
+    found = doing(seen, "base-middleware", "the work of BaseHTTPMiddleware", computes=True)
     if not isinstance(found, Doing):
         return found
     cure = Cure(

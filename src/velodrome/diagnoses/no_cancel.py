@@ -4,8 +4,9 @@ from velodrome.diagnoses.fault import Absent, Counting, Fault, Screened, countin
 from velodrome.model.diagnosis import Cure, Probe, Treatment
 from velodrome.model.symptoms import Setting, Symptoms
 
-LEAST = 0.25
-"""Share of the work of requests that is done after their clients have left, from which on it is looked into."""
+LEAST, WORTH = 0.5, 0.4
+"""Share of the work of requests that is done after their clients have left, from which on it is looked into, and is
+worth a diagnosis: a few that had not got their turn when their clients left are no reason to change an app."""
 
 
 def look(setting: Setting) -> Probe:
@@ -17,6 +18,7 @@ def look(setting: Setting) -> Probe:
         {"leaves": 1},
         unprovoked={"leaves": 0},
         seconds=2.6,
+        worth=WORTH,
     )
 
 

@@ -7,7 +7,7 @@ from velodrome.model.symptoms import Symptoms
 
 def screen(seen: Symptoms) -> Screened:
     """Look for tracing in the stacks of threads that are not idle."""
-    found = doing(seen, "telemetry", "OpenTelemetry or Sentry")
+    found = doing(seen, "telemetry", "OpenTelemetry or Sentry", computes=True)
     if not isinstance(found, Doing):
         return found
     cure = Cure(

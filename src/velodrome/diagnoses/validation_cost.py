@@ -7,7 +7,7 @@ from velodrome.model.symptoms import Symptoms
 
 def screen(seen: Symptoms) -> Screened:
     """Look for the validation of responses in the stacks of threads that are not idle."""
-    found = doing(seen, "validation", "the validation of responses")
+    found = doing(seen, "validation", "the validation of responses", computes=True)
     if not isinstance(found, Doing):
         return found
     cure = Cure(

@@ -168,6 +168,9 @@ class Watched:
     longest_collection_s: float
     shares: Mapping[str, float] = field(default_factory=dict)
     """Of the time of threads that were not idle, the share that was in each of `guest/injected/marks.py`."""
+    at_once: Mapping[str, float] = field(default_factory=dict)
+    """Threads that were in each of these at the same time, on average: unlike a share of all threads that were not
+    idle, the same however many others wait for somebody."""
     threads: Mapping[str, int] = field(default_factory=dict)
     """Most threads at once, by the beginning of their names."""
     libraries: frozenset[str] = frozenset()

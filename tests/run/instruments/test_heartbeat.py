@@ -16,7 +16,7 @@ SEEN = {
     "at": 10.5,
     "loop": "uvloop",
     "late_s": 0.02,
-    "samples": {"all": 10, "logging": 4},
+    "samples": {"all": 1.0, "logging": 0.4},
     "threads": {"AnyIO worker thread": 7},
     "libraries": ["anyio"],
 }
@@ -47,6 +47,7 @@ def test_what_was_seen_is_put_together() -> None:
         11,
     )
     assert (found.seconds, found.loop, found.shares) == (1.0, "uvloop", {"logging": 0.4})
+    assert found.at_once == {"logging": 0.8}
     assert found.threads == {"AnyIO worker thread": 40}
     assert found.libraries == {"anyio"}
     assert found.collections_s == found.longest_collection_s == 0.2

@@ -29,6 +29,10 @@ async def on_the_loop():
         hashed(b"password")
 
 
+async def each_time():
+    hashed(b"password")
+
+
 async def in_a_thread():
     if next(_numbers) % 10 == 0:
         await asyncio.to_thread(hashed, b"password")
@@ -39,4 +43,9 @@ async def in_python():
         summed(b"password")
 
 
+async def each_in_a_thread():
+    await asyncio.to_thread(hashed, b"password")
+
+
 severe, cured, decoy = map(answering, (on_the_loop, in_a_thread, in_python))
+logins, logins_cured = map(answering, (each_time, each_in_a_thread))

@@ -156,15 +156,17 @@ def seen(lines: Iterable[Mapping[str, Any]], begin: float, end: float, rps: floa
     places.sort(key=lambda one: -one.seconds)
     every = samples.pop("all", 0.0)
     shares = {name: spent / every for name, spent in samples.items() if every}
+    # A master that only looks after its workers has no loop, and no share in their time.
+    served = looped or seconds
     return Watched(
-        looped
-        or seconds,  # a master that only looks after its workers has no loop, and no share in their time
+        served,
         loop,
         late,
         tuple(places[:STACKS]),
         collections,
         longest,
         shares,
+        {name: spent / served for name, spent in samples.items() if served},
         threads,
         frozenset(libraries),
         rps,

@@ -10,6 +10,7 @@ server itself can be tried on any server by address.
 import asyncio
 import inspect
 import os
+import random
 import re
 import resource
 import secrets
@@ -20,10 +21,11 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 from threading import Event
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import psutil
 
@@ -157,6 +159,34 @@ async def slow(at: Where, clients: float, requests: float = 16, byte_s: float = 
     done.set()
     await asyncio.gather(*sending)
     return _late(answers, usual)
+
+
+async def bystander(at: Where, connections: float, late_s: float, requests: float = 24) -> Met:
+    """Keep so many requests in work, and ask for a path that the app does not have: how often does that take so long?
+
+    Nothing counts where it takes long when nothing is in work.
+    """
+    nothing = replace(at, path=f"/velodrome-{secrets.token_hex(8)}", method="GET", body=b"", expected=None)
+    known = await _one(nothing, MOST_S)
+    nothing = replace(nothing, status=known.status)
+    usual = max(one.seconds for one in [known, *await _fresh(nothing, USUAL, MOST_S)])
+    if not known.status or usual > late_s / 4:
+        return Met(0, 0, said=f"a path that the app does not have took {1000 * usual:.3g} ms")
+
+    async def working() -> None:
+        while not done.is_set():
+            async with Client(at) as client:
+                while not done.is_set() and not client.has_ended:
+                    await client.request()
+
+    done = asyncio.Event()
+    crowd = [asyncio.ensure_future(working()) for _ in range(int(connections))]
+    await asyncio.sleep(late_s)
+    answers = await _fresh(nothing, int(requests), MOST_S)
+    done.set()
+    await asyncio.gather(*crowd)
+    late = [one for one in answers if one.outcome != "ok" or one.seconds > late_s]
+    return _met(late, answers, f"{1000 * usual:.3g} ms otherwise", usual_ms=1000 * usual)
 
 
 async def burst(at: Where, count: float, patience_s: float = 2.5, server: Standing | None = None) -> Met:
@@ -680,42 +710,70 @@ async def stampede(at: Where, server: Standing, together: float = 1) -> Met:
     """Send requests at once that are the same and were never sent before, and count those that do the whole work again.
 
     By calls to third parties, where there are some; else by CPU time. What is done for each request anyway, also for
-    the second of its kind, is no such work.
+    the second of its kind, is no such work. New is a parameter of the query, or else the last number of the path.
     """
-    alone = await _work(server, [_cold(at)])
-    unit = 0 if alone[0] else 1
-    if not alone[0] and alone[1] < 2 * WORK_S:
+    found = await _stampeded(server, partial(_other_query, at), bool(together))
+    if not found.of and _NUMBER.search(at.path) and at.method == "GET":
+        numbers = random.SystemRandom().sample(range(1, NUMBERS + 1), NUMBERS)
+        found = await _stampeded(server, partial(_other_number, at, iter(numbers)), bool(together))
+    return found
+
+
+async def _stampeded(server: Standing, cold: Callable[[], Where], together: bool) -> Met:
+    alone = await _work(server, [cold()])
+    unit = 0 if alone.calls else 1
+    if not alone.right or (not alone.calls and alone.cpu_s < 2 * WORK_S):
         return Met(0, 0)
     again, every = 0.0, 0
     for _ in range(COLD_ROUNDS):
-        cold = _cold(at)
-        first = await _work(server, [cold] * IN_FLIGHT, together=bool(together))
-        second = await _work(server, [cold] * IN_FLIGHT, together=bool(together))
-        if second[unit] > KEPT * IN_FLIGHT * alone[unit]:
+        new = cold()
+        first = await _work(server, [new] * IN_FLIGHT, together=together)
+        second = await _work(server, [new] * IN_FLIGHT, together=together)
+        is_kept = second[unit] <= KEPT * IN_FLIGHT * alone[unit]
+        if not is_kept or first[unit] < KEPT * alone[unit]:  # the latter: it was there before
             return Met(0, 0, figures={"alone": alone[unit], "second": second[unit]})
         again += min(max(first[unit] / alone[unit] - 1, 0.0), IN_FLIGHT - 1)
         every += IN_FLIGHT - 1
-    what = "calls to third parties" if alone[0] else "s of CPU"
+    what = "calls to third parties" if alone.calls else "s of CPU"
     return Met(round(again), every, {}, {"alone": alone[unit]}, f"{alone[unit]:.2g} {what} for one")
 
 
-def _cold(at: Where) -> Where:
-    """Return a request that was never sent."""
+def _other_query(at: Where) -> Where:
     mark = "&" if "?" in at.path else "?"
     return replace(at, path=f"{at.path}{mark}velodrome={secrets.token_hex(6)}")
 
 
-async def _work(server: Standing, requests: Sequence[Where], *, together: bool = True) -> tuple[float, float]:
-    """Return the calls to third parties and the CPU seconds that requests take."""
+_NUMBER = re.compile(r"^([^?]*/)(\d{1,9})(?=[/?]|$)")
+NUMBERS = 99
+"""The last number of a path is changed to one of so many that follow it: there is often something behind these."""
+
+
+def _other_number(at: Where, more: Iterator[int]) -> Where:
+    more_by = next(more)
+    path = _NUMBER.sub(lambda found: f"{found[1]}{int(found[2]) + more_by}", at.path)
+    return replace(at, path=path, expected=None)
+
+
+class _Work(NamedTuple):
+    """What requests took."""
+
+    calls: float
+    """To third parties."""
+    cpu_s: float
+    right: bool
+    """Whether all were answered right."""
+
+
+async def _work(server: Standing, requests: Sequence[Where], *, together: bool = True) -> _Work:
+    """Return what requests take, at once or one after the other."""
     before = _done(server)
     if together:
-        await asyncio.gather(*(_one(one, MOST_S) for one in requests))
+        answers = await asyncio.gather(*(_one(one, MOST_S) for one in requests))
     else:
-        for one in requests:
-            await _one(one, MOST_S)
+        answers = [await _one(one, MOST_S) for one in requests]
     await asyncio.sleep(LEFT_S)
     calls, cpu_s = (after - earlier for after, earlier in zip(_done(server), before, strict=True))
-    return calls, cpu_s
+    return _Work(calls, cpu_s, all(one.outcome == "ok" for one in answers))
 
 
 async def epolls(at: Where, server: Standing, rest_s: float = 0.4) -> Met:
@@ -1059,7 +1117,23 @@ def _met(hits: Sequence[Answer], every: Iterable[Answer], said: str, **figures: 
 SITUATIONS: Mapping[str, Callable[..., Awaitable[Met]]] = {
     one.__name__: one
     for one in (
-        *(reuse, idle, slow, burst, canary, again, spread, upload, stop, leave, renew, grow, crowd, hang),
+        *(
+            reuse,
+            idle,
+            slow,
+            bystander,
+            burst,
+            canary,
+            again,
+            spread,
+            upload,
+            stop,
+            leave,
+            renew,
+            grow,
+            crowd,
+            hang,
+        ),
         *(recycle, storm, wall, quota, arenas, swell, stampede, epolls),
     )
 }
