@@ -470,17 +470,15 @@ def test_a_hash_that_waits_on_the_loop_is_not_computed_there() -> None:
     assert isinstance(catalogue()["hash-on-loop"].screen(held(waits)), Absent)
 
 
-def test_where_every_request_hashes_those_that_do_not_are_looked_at() -> None:
-    seen = held(HASHING)
-    assert seen.slope is not None
-    hash_s = HASHING.seconds / HASHING.times
-    for takes_s, others in ((10 * hash_s, False), (1.1 * hash_s, True)):
-        points = (replace(seen.slope.alone, rps=1 / takes_s), *seen.slope.points[1:])
-        found = catalogue()["hash-on-loop"].screen(replace(seen, slope=replace(seen.slope, points=points)))
+def test_where_every_request_hashes_the_time_is_counted_for_which_the_loop_is_late() -> None:
+    for hashes, late in ((2, False), (20, True)):
+        alone = replace(QUIET, rps=10.0, seconds=2.0, held_up=(replace(HASHING, times=hashes),))
+        found = catalogue()["hash-on-loop"].screen(replace(held(HASHING), watched_alone=alone))
         assert isinstance(found, Suspect)
         cured, *_ = found.experiments
         assert cured.proof == "cure"
-        assert (cured.probe is not None) == others
+        assert (cured.probe is not None) == late
+        assert bool(cured.seen_by) == late, "both arms have a heartbeat then"
 
 
 @pytest.mark.parametrize(("loop", "proofs"), [("uvloop", ["cure", "dose"]), ("trio._core._run", ["dose"])])

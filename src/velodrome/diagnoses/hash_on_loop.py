@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from velodrome.diagnoses.blocking_call import each_s, experiments, stacks_of, worst_place
 from velodrome.diagnoses.fault import Absent, Experiment, Fault, Screened, Suspect, Unknown
-from velodrome.model.diagnosis import Probe
+from velodrome.model.diagnosis import BEATING, Probe
 from velodrome.model.symptoms import HeldUp, Symptoms
 
 LEAST = 0.05
@@ -26,11 +26,11 @@ FILES = (
 """Packages that do nothing else."""
 CONNECTIONS = 32
 """At least: with few in flight hardly any request meets the hash of another."""
-EACH = 0.5
-"""Of the time that a request takes alone, the hash: from here on all requests hash, and one CPU gets no more done in
-threads. Who gains are those that hash nothing."""
-HASHING, LATE_S = 8, 0.05
-"""Requests that hash at once, while others come that do not; these are late after two hashes, and so long at least."""
+EACH = 0.4
+"""Hashes for each request that is alone, from which on all requests hash, and threads get no more of them done where
+there is one CPU: who gains is whoever comes for something else, and finds the loop free."""
+HASHING = 8
+"""Requests at once, for which the loop is late or not."""
 NEAR = 3
 """Frames, from the innermost, in whose lines the call has to stand."""
 WHAT = (
@@ -55,13 +55,13 @@ def screen(seen: Symptoms) -> Screened:
     worst = max(stacks, key=lambda one: one.ran_s)
     if not worst.named.own:
         return Unknown(f"{said}, outside of the app's own code")
-    hash_s = each_s(seen, place, stacks)
     # With as many CPUs as hashes nothing but the others' latency can be better: that is the median, since most
     # requests hash nothing; the p99 is of those that do.
     metrics = ("rps", "p50_ms")
+    hash_s = each_s(seen, place, stacks)
     made = experiments(seen, worst, hash_s, WHAT, metrics=metrics, least_connections=CONNECTIONS)
-    if seen.setting.plain and seen.slope is not None and hash_s * seen.slope.alone.rps >= EACH:
-        made = tuple(_of_others(one, hash_s) if one.proof == "cure" else one for one in made)
+    if seen.setting.plain and _in_each(seen):
+        made = tuple(_of_lateness(one) if one.proof == "cure" else one for one in made)
     return Suspect(
         min(0.9, 0.5 + share),
         f"{said}, at {place}",
@@ -71,17 +71,25 @@ def screen(seen: Symptoms) -> Screened:
     )
 
 
-def _of_others(made: Experiment, hash_s: float) -> Experiment:
-    """Return an experiment that counts what requests suffer that hash nothing."""
-    late_s = max(2 * hash_s, LATE_S)
-    about = (
-        f"requests that hash nothing, for a path that the app does not have, while {HASHING} hash: late after "
-        f"{1000 * late_s:.3g} ms"
-    )
+def _in_each(seen: Symptoms) -> bool:
+    """Whether every request hashes."""
+    alone = seen.watched_alone
+    if alone is None or not alone.rps:
+        return False
+    times = sum(one.times for one in alone.held_up if hashes(one))
+    return times >= EACH * alone.rps * alone.seconds
+
+
+def _of_lateness(made: Experiment) -> Experiment:
+    """Return an experiment that counts for how long the loop is late."""
     probe = Probe(
-        "bystander", about, "late", {"connections": HASHING, "late_s": late_s}, seconds=4.0, worth=0.3
+        "late",
+        f"a closed loop of {HASHING} connections",
+        "hundredths of the time with the loop late",
+        {"connections": HASHING},
+        seconds=4.0,
     )
-    return replace(made, connections=0, probe=probe)
+    return replace(made, connections=0, probe=probe, seen_by=BEATING)
 
 
 def hashes(held: HeldUp) -> bool:
@@ -97,7 +105,7 @@ fault = Fault(
     "a burst of logins holds up everybody: passwords are hashed on the event loop; in a thread",
     ("akb#283",),
     "The event loop is late because its thread computes the hash of a password.",
-    "Hashed in a thread, throughput or the median is better, or requests that hash nothing are late no more. Where "
+    "Hashed in a thread, throughput or the median is better, or the loop is late no more. Where "
     "that cannot be done from outside, the call is made twice as long: throughput is worse.",
     screen,
 )

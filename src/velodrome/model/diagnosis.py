@@ -54,6 +54,10 @@ class Treatment:
 
 
 AS_IT_IS = Treatment()
+LATE_S = 0.008
+"""A loop that gives no sign of life for so long is late."""
+BEATING = Treatment("heartbeat", {"heartbeat": {"late_s": LATE_S}})
+"""With the instrument that shows it."""
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from velodrome.model import quantity
 from velodrome.model.condition import Condition, written
 from velodrome.model.diagnosis import (
     AS_IT_IS,
+    BEATING,
     Arms,
     Counts,
     Diagnosis,
@@ -410,7 +411,7 @@ class Case:
         self._slopes.append(found[0] if found else None)
         many = found[0].plateau.connections if found else LEAST_CONNECTIONS
         try:
-            with standing(self._trial, self._lab, self._base.plus(heartbeat.BEATING)) as server:
+            with standing(self._trial, self._lab, self._base.plus(BEATING)) as server:
                 self._boot_s = server.booted.boot_s
                 server.warm()
                 connections = min(max(many, LEAST_CONNECTIONS), MOST_CONNECTIONS)

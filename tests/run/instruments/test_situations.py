@@ -5,7 +5,6 @@ import socketserver
 import sys
 import threading
 from collections.abc import Awaitable, Callable
-from contextlib import nullcontext, suppress
 
 import pytest
 
@@ -130,46 +129,6 @@ def test_a_slow_client_holds_a_server_that_serves_one_at_a_time_and_no_other() -
     alone = made(one_at_a_time(), lambda at: situations.slow(at, clients=0, requests=4))
     assert (alone.hits, alone.of) == (0, 4)
     assert made(answering(), lambda at: situations.slow(at, clients=8, requests=4)).hits == 0
-
-
-def working(seconds: float, *, in_turn: bool) -> Handler:
-    """Return a server whose work takes so long, one after the other or not, and 404 no time."""
-    turn = asyncio.Lock()
-
-    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while True:
-            try:
-                head = await reader.readuntil(b"\r\n\r\n")
-            except (asyncio.IncompleteReadError, ConnectionError):
-                return
-            known = head.startswith(b"GET / ")
-            async with turn if in_turn else nullcontext():
-                await asyncio.sleep(seconds if known else 0)
-            writer.write(OK if known else b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
-
-    return handle
-
-
-def test_a_bystander_is_late_only_where_it_waits_for_the_work_of_others() -> None:
-    def beside(at: Where) -> Awaitable[Met]:
-        return situations.bystander(at, connections=8, late_s=0.05, requests=8)
-
-    held = made(working(0.03, in_turn=True), beside)
-    assert held.hits == held.of == 8
-    assert held.outcomes == {"ok": 8}, "what is not there is what it asked for"
-    free = made(working(0.03, in_turn=False), beside)
-    assert (free.hits, free.of) == (0, 8)
-
-
-def test_nobody_stands_by_where_a_path_that_is_not_there_takes_as_long() -> None:
-    async def slow(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(asyncio.IncompleteReadError, ConnectionError):
-            while await reader.readuntil(b"\r\n\r\n"):
-                await asyncio.sleep(0.03)
-                writer.write(OK)
-
-    found = made(slow, lambda at: situations.bystander(at, connections=2, late_s=0.05))
-    assert (found.hits, found.of) == (0, 0)
 
 
 def test_a_canary_is_met_in_the_answer_of_another_request_only_where_they_share() -> None:

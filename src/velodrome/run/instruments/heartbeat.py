@@ -13,15 +13,12 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from velodrome.model.diagnosis import Collection, Sampled, Stall, Timeline, Treatment
+from velodrome.model.diagnosis import Collection, Sampled, Stall, Timeline
 from velodrome.model.measurement import Measurement
 from velodrome.model.symptoms import Frame, HeldUp, Run, Waits, Watched
 from velodrome.run.drivers.driver import LoadEvent
 from velodrome.run.instruments.standing import Standing, figures
 
-LATE_S = 0.008
-"""A loop that gives no sign of life for so long is late."""
-BEATING = Treatment("heartbeat", {"heartbeat": {"late_s": LATE_S}})
 SETTLE_S = 0.6
 """What was seen is written twice a second."""
 OLDEST = 2

@@ -33,6 +33,7 @@ from velodrome.model.diagnosis import Met, Probe
 from velodrome.model.errors import NoServerError
 from velodrome.model.load import Closed, Load
 from velodrome.run.experiments import backlog
+from velodrome.run.instruments import heartbeat
 from velodrome.run.instruments.clients import Answer, Client, Where, where
 from velodrome.run.instruments.standing import Standing
 from velodrome.run.link import entered
@@ -159,34 +160,6 @@ async def slow(at: Where, clients: float, requests: float = 16, byte_s: float = 
     done.set()
     await asyncio.gather(*sending)
     return _late(answers, usual)
-
-
-async def bystander(at: Where, connections: float, late_s: float, requests: float = 24) -> Met:
-    """Keep so many requests in work, and ask for a path that the app does not have: how often does that take so long?
-
-    Nothing counts where it takes long when nothing is in work.
-    """
-    nothing = replace(at, path=f"/velodrome-{secrets.token_hex(8)}", method="GET", body=b"", expected=None)
-    known = await _one(nothing, MOST_S)
-    nothing = replace(nothing, status=known.status)
-    usual = max(one.seconds for one in [known, *await _fresh(nothing, USUAL, MOST_S)])
-    if not known.status or usual > late_s / 4:
-        return Met(0, 0, said=f"a path that the app does not have took {1000 * usual:.3g} ms")
-
-    async def working() -> None:
-        while not done.is_set():
-            async with Client(at) as client:
-                while not done.is_set() and not client.has_ended:
-                    await client.request()
-
-    done = asyncio.Event()
-    crowd = [asyncio.ensure_future(working()) for _ in range(int(connections))]
-    await asyncio.sleep(late_s)
-    answers = await _fresh(nothing, int(requests), MOST_S)
-    done.set()
-    await asyncio.gather(*crowd)
-    late = [one for one in answers if one.outcome != "ok" or one.seconds > late_s]
-    return _met(late, answers, f"{1000 * usual:.3g} ms otherwise", usual_ms=1000 * usual)
 
 
 async def burst(at: Where, count: float, patience_s: float = 2.5, server: Standing | None = None) -> Met:
@@ -1026,6 +999,21 @@ async def crowd(at: Where, server: Standing, connections: float, seconds: float 
     return Met(hits, hits + facts.ok, facts.outcomes, {}, example)
 
 
+HUNDREDTHS = 100
+
+
+async def late(at: Where, server: Standing, connections: float, seconds: float = 2.0) -> Met:
+    """Keep so many requests in work, and count the hundredths of the time for which the event loop is late.
+
+    The server has a heartbeat.
+    """
+    seen = heartbeat.watch(server, int(connections), seconds)
+    if not seen.seconds:
+        return Met(0, 0)
+    hits = round(HUNDREDTHS * min(seen.late_s / seen.seconds, 1.0))
+    return Met(hits, HUNDREDTHS, {}, {"rps": seen.rps}, f"at {seen.rps:.4g} requests/s")
+
+
 HUNG_S, HUNG_TIMES, LONGEST_HANG_S = 1.5, 8.0, 8.0
 """Nothing is answered for so long, and for so many times as long as a request takes, where requests hang."""
 HUNG_CPUS = 0.1
@@ -1117,23 +1105,7 @@ def _met(hits: Sequence[Answer], every: Iterable[Answer], said: str, **figures: 
 SITUATIONS: Mapping[str, Callable[..., Awaitable[Met]]] = {
     one.__name__: one
     for one in (
-        *(
-            reuse,
-            idle,
-            slow,
-            bystander,
-            burst,
-            canary,
-            again,
-            spread,
-            upload,
-            stop,
-            leave,
-            renew,
-            grow,
-            crowd,
-            hang,
-        ),
-        *(recycle, storm, wall, quota, arenas, swell, stampede, epolls),
+        *(reuse, idle, slow, burst, canary, again, spread, upload, stop, leave, renew, grow, crowd, hang),
+        *(late, recycle, storm, wall, quota, arenas, swell, stampede, epolls),
     )
 }
