@@ -464,10 +464,13 @@ ELSEWHERE: Mapping[str, tuple[str, ...]] = {
     "gunicorn-gthread": ("cheroot", "granian-wsgi", "pyuwsgi", "waitress"),
 }
 """By the stack of a cell, others that serve its app in the same way: in tasks of a loop, or in threads."""
+LOSES = frozenset({"daphne", "waitress"})
+"""Stacks that answer nothing after SIGTERM."""
 
 
 def elsewhere(cell: Cell) -> Iterator[Cell]:
     """Yield a cell on every other stack where its app is as ill: none where what is wrong is a setting of its stack."""
     if not cell.knobs:
         for stack in ELSEWHERE.get(cell.stack, ()):
-            yield replace(cell, name=f"{cell.name}, {stack}", stack=stack)
+            more = ("lost-at-stop",) if stack in LOSES else ()
+            yield replace(cell, name=f"{cell.name}, {stack}", stack=stack, beside=(*cell.beside, *more))
