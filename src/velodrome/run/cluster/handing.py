@@ -586,9 +586,7 @@ class Hosts:
 
     async def _over_races(self) -> None:
         """End the race on every agent."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await talking.ended(self._tasks)
         self._tasks = []
         calls = [
             one.player.line.call("velodrome_race_end", END_S, race=one.race)
@@ -608,10 +606,7 @@ class Hosts:
 
     async def _over(self) -> None:
         await self._over_races()
-        left = asyncio.all_tasks() - {asyncio.current_task()}
-        for one in left:
-            one.cancel()
-        await asyncio.gather(*left, return_exceptions=True)
+        await talking.ended([one for one in asyncio.all_tasks() if one is not asyncio.current_task()])
 
 
 async def _hung_up(players: Sequence[Player]) -> None:

@@ -311,9 +311,7 @@ class Conductor:
 
     async def stop(self) -> None:
         """End loads."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await talking.ended(self._tasks)
 
     async def close(self) -> None:
         """End all that runs on other hosts."""

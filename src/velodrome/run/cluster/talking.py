@@ -141,15 +141,25 @@ def _run(work: Coroutine[Any, Any, Result]) -> Result:
                 loop.run_until_complete(task)
         raise
     finally:
-        loop.run_until_complete(_over(asyncio.all_tasks(loop)))
+        # Of Dask, and calls that nobody waits for any more.
+        loop.run_until_complete(ended(asyncio.all_tasks(loop)))
         loop.close()
 
 
-async def _over(left: Collection[asyncio.Task[Any]]) -> None:
-    """End what still runs: of Dask, and calls that nobody waits for any more."""
-    for task in left:
-        task.cancel()
-    await asyncio.gather(*left, return_exceptions=True)
+AGAIN_S = 0.2
+
+
+async def ended(tasks: Collection[asyncio.Task[Any]]) -> None:
+    """Cancel tasks until they have ended.
+
+    Once is not enough: `asyncio.wait_for` of Python 3.11 forgets a cancellation that comes together with its result.
+    """
+    left = set(tasks)
+    while left:
+        for task in left:
+            task.cancel()
+        _, left = await asyncio.wait(left, timeout=AGAIN_S)
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def in_words(error: BaseException) -> str:
