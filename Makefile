@@ -68,7 +68,7 @@ test-all: $(BEFORE_TESTS)
 	$(PYTEST) $(AT_ONCE) -m "not measured" --hypothesis-profile drawn
 	$(PYTEST) -m measured
 
-# Days: each app is served some sixty times, on up to seven stacks. `ward.jsonl` keeps what is done.
+# A day: each app is served some sixty times, on up to seven stacks. `ward.jsonl` keeps what is done.
 ward: dev
 	$(BIN)/python -m tests.ward.run ward.jsonl --every-stack
 

@@ -204,7 +204,7 @@ def every_cell(*, every_stack: bool) -> list[Cell]:
     return own + [other for cell in own for other in elsewhere(cell)] if every_stack else own
 
 
-def chosen(parts: list[str], *, every_stack: bool = False) -> list[Cell]:
+def chosen(parts: list[str], *, every_stack: bool) -> list[Cell]:
     """Return the cells with one of these in their names, or those that are called so; without any all cells."""
     every = every_cell(every_stack=every_stack)
     names = {cell.name for cell in every}
@@ -221,14 +221,12 @@ def main(
     keys: Path | None,
     only: tuple[str, ...],
     times: int,
-    parts: list[str],
-    *,
-    every_stack: bool = False,
+    wanted: Sequence[Cell],
 ) -> None:
     kept = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
     done = Counter(row["cell"] for row in kept if tuple(row.get("only", ())) == only)
     cells = []
-    for cell in chosen(parts, every_stack=every_stack):
+    for cell in wanted:
         more = max(times - done[cell.name], 0)
         if more and (why := lacks(cell, agents)):
             print(f"{cell.name}: {why}", flush=True)
@@ -269,6 +267,5 @@ if __name__ == "__main__":
         given.keys,
         tuple(given.only),
         given.times,
-        given.parts,
-        every_stack=given.every_stack,
+        chosen(given.parts, every_stack=given.every_stack),
     )

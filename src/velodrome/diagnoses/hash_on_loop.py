@@ -28,7 +28,8 @@ CONNECTIONS = 32
 """At least: with few in flight hardly any request meets the hash of another."""
 EACH = 0.4
 """Hashes for each request that is alone, from which on all requests hash, and threads get no more of them done where
-there is one CPU: who gains is whoever comes for something else, and finds the loop free."""
+there is one CPU: who gains is whoever comes for something else, and finds the loop free. Not 1: the time that was
+watched is longer than the load."""
 HASHING = 8
 """Requests at once, for which the loop is late or not."""
 NEAR = 3
@@ -83,7 +84,7 @@ def _in_each(seen: Symptoms) -> bool:
 def _of_lateness(made: Experiment) -> Experiment:
     """Return an experiment that counts for how long the loop is late."""
     probe = Probe(
-        "late",
+        "lateness",
         f"a closed loop of {HASHING} connections",
         "hundredths of the time with the loop late",
         {"connections": HASHING},

@@ -1,10 +1,7 @@
 """Who does which block next: hosts that are slow, that are lost and that come back."""
 
-import asyncio
 import random
-from contextlib import suppress
 
-from velodrome.run.cluster import talking
 from velodrome.run.cluster.handing import Handing
 
 
@@ -83,22 +80,3 @@ def test_whatever_happens_to_hosts_every_block_is_whole_once_in_the_end() -> Non
                 whole.append(has.pop(host))
                 offer(host)
         assert sorted(whole) == list(range(12)), seed
-
-
-def test_a_task_that_forgets_a_cancellation_is_ended_all_the_same() -> None:
-    async def forgetful() -> None:
-        with suppress(asyncio.CancelledError):
-            await asyncio.sleep(60)
-        await asyncio.sleep(60)
-
-    async def failing() -> None:
-        raise OSError
-
-    async def ends() -> list[bool]:
-        tasks = [asyncio.ensure_future(one()) for one in (forgetful, failing)]
-        await asyncio.sleep(0)
-        async with asyncio.timeout(5):
-            await talking.ended(tasks)
-        return [one.done() for one in tasks]
-
-    assert asyncio.run(ends()) == [True, True]

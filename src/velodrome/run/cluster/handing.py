@@ -586,7 +586,7 @@ class Hosts:
 
     async def _over_races(self) -> None:
         """End the race on every agent."""
-        await talking.ended(self._tasks)
+        await talking.cancel_all(self._tasks)
         self._tasks = []
         calls = [
             one.player.line.call("velodrome_race_end", END_S, race=one.race)
@@ -606,7 +606,7 @@ class Hosts:
 
     async def _over(self) -> None:
         await self._over_races()
-        await talking.ended([one for one in asyncio.all_tasks() if one is not asyncio.current_task()])
+        await talking.cancel_all([one for one in asyncio.all_tasks() if one is not asyncio.current_task()])
 
 
 async def _hung_up(players: Sequence[Player]) -> None:

@@ -311,7 +311,7 @@ class Conductor:
 
     async def stop(self) -> None:
         """End loads."""
-        await talking.ended(self._tasks)
+        await talking.cancel_all(self._tasks)
 
     async def close(self) -> None:
         """End all that runs on other hosts."""

@@ -142,15 +142,15 @@ def _run(work: Coroutine[Any, Any, Result]) -> Result:
         raise
     finally:
         # Of Dask, and calls that nobody waits for any more.
-        loop.run_until_complete(ended(asyncio.all_tasks(loop)))
+        loop.run_until_complete(cancel_all(asyncio.all_tasks(loop)))
         loop.close()
 
 
 AGAIN_S = 0.2
 
 
-async def ended(tasks: Collection[asyncio.Task[Any]]) -> None:
-    """Cancel tasks until they have ended.
+async def cancel_all(tasks: Collection[asyncio.Task[Any]]) -> None:
+    """Cancel tasks, and return when all have ended.
 
     Once is not enough: `asyncio.wait_for` of Python 3.11 forgets a cancellation that comes together with its result.
     """

@@ -10,7 +10,6 @@ server itself can be tried on any server by address.
 import asyncio
 import inspect
 import os
-import random
 import re
 import resource
 import secrets
@@ -23,6 +22,7 @@ from contextlib import AsyncExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from itertools import combinations
+from operator import attrgetter
 from pathlib import Path
 from threading import Event
 from typing import NamedTuple, TypeVar
@@ -687,14 +687,14 @@ async def stampede(at: Where, server: Standing, together: float = 1) -> Met:
     """
     found = await _stampeded(server, partial(_other_query, at), bool(together))
     if not found.of and _NUMBER.search(at.path) and at.method == "GET":
-        numbers = random.SystemRandom().sample(range(1, NUMBERS + 1), NUMBERS)
+        numbers = secrets.SystemRandom().sample(range(1, NUMBERS + 1), NUMBERS)
         found = await _stampeded(server, partial(_other_number, at, iter(numbers)), bool(together))
     return found
 
 
 async def _stampeded(server: Standing, cold: Callable[[], Where], together: bool) -> Met:
     alone = await _work(server, [cold()])
-    unit = 0 if alone.calls else 1
+    much = attrgetter("calls" if alone.calls else "cpu_s")
     if not alone.right or (not alone.calls and alone.cpu_s < 2 * WORK_S):
         return Met(0, 0)
     again, every = 0.0, 0
@@ -702,13 +702,13 @@ async def _stampeded(server: Standing, cold: Callable[[], Where], together: bool
         new = cold()
         first = await _work(server, [new] * IN_FLIGHT, together=together)
         second = await _work(server, [new] * IN_FLIGHT, together=together)
-        is_kept = second[unit] <= KEPT * IN_FLIGHT * alone[unit]
-        if not is_kept or first[unit] < KEPT * alone[unit]:  # the latter: it was there before
-            return Met(0, 0, figures={"alone": alone[unit], "second": second[unit]})
-        again += min(max(first[unit] / alone[unit] - 1, 0.0), IN_FLIGHT - 1)
+        is_kept = much(second) <= KEPT * IN_FLIGHT * much(alone)
+        if not is_kept or much(first) < KEPT * much(alone):  # the latter: it was there before
+            return Met(0, 0, figures={"alone": much(alone), "second": much(second)})
+        again += min(max(much(first) / much(alone) - 1, 0.0), IN_FLIGHT - 1)
         every += IN_FLIGHT - 1
     what = "calls to third parties" if alone.calls else "s of CPU"
-    return Met(round(again), every, {}, {"alone": alone[unit]}, f"{alone[unit]:.2g} {what} for one")
+    return Met(round(again), every, {}, {"alone": much(alone)}, f"{much(alone):.2g} {what} for one")
 
 
 def _other_query(at: Where) -> Where:
@@ -1002,7 +1002,7 @@ async def crowd(at: Where, server: Standing, connections: float, seconds: float 
 HUNDREDTHS = 100
 
 
-async def late(at: Where, server: Standing, connections: float, seconds: float = 2.0) -> Met:
+async def lateness(at: Where, server: Standing, connections: float, seconds: float = 2.0) -> Met:
     """Keep so many requests in work, and count the hundredths of the time for which the event loop is late.
 
     The server has a heartbeat.
@@ -1106,6 +1106,6 @@ SITUATIONS: Mapping[str, Callable[..., Awaitable[Met]]] = {
     one.__name__: one
     for one in (
         *(reuse, idle, slow, burst, canary, again, spread, upload, stop, leave, renew, grow, crowd, hang),
-        *(late, recycle, storm, wall, quota, arenas, swell, stampede, epolls),
+        *(lateness, recycle, storm, wall, quota, arenas, swell, stampede, epolls),
     )
 }
