@@ -259,8 +259,7 @@ def test_the_threads_of_a_loops_default_executor_are_counted_whatever_they_are_c
     program = f"""
         import asyncio, {package}, time
         async def main():
-            for _ in range(3):
-                await asyncio.gather(*(asyncio.to_thread(time.sleep, 0.3) for _ in range(3)))
+            await asyncio.gather(*(asyncio.to_thread(time.sleep, 0.9) for _ in range(3)))
         loop = {package}.new_event_loop()
         loop.run_until_complete(main())
     """
