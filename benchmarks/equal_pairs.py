@@ -19,7 +19,7 @@ from racing import results
 from scipy.stats import binom
 
 from velodrome.guest.catalog import stacks
-from velodrome.judge.learning import learned
+from velodrome.judge.learning import learn
 from velodrome.judge.verdict import judge
 from velodrome.model.noise import SHIPPED, Noise, noise_of
 from velodrome.model.results import Results
@@ -36,7 +36,7 @@ WRONG, SELDOM = 0.05, 0.025
 def taught(run: Results) -> Noise:
     """Return the noise of the machine by the first blocks of a run."""
     first = tuple(one for one in run.trials if one.trial.block < TEACHING)
-    return noise_of(learned(replace(run, trials=first), stacks()))
+    return noise_of(learn(replace(run, trials=first), stacks()))
 
 
 def races(run: Results, noise: Noise) -> Iterator[tuple[str, Results]]:

@@ -128,7 +128,7 @@ def conduct(address: str, keys: Path) -> None:
 
         setattr(where, name, outer)
 
-    merge = merging.merged
+    merge = merging.merge_documents
 
     def merged(parts: Any) -> Any:
         began = time.monotonic()
@@ -136,7 +136,7 @@ def conduct(address: str, keys: Path) -> None:
         took["merged"] = time.monotonic() - began
         return found
 
-    merging.merged = merged
+    merging.merge_documents = merged
     for where, name in (
         (conducting, "present"),
         (conducting, "align"),

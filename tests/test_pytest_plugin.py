@@ -35,7 +35,7 @@ def test_nobody_there(velodrome):
 
 @pytest.fixture(scope="module")
 def five_ms() -> Iterator[str]:
-    with third_party.served_here({"host": "127.0.0.1", "port": 0, "latency": "5ms"}) as running:
+    with third_party.serve_here({"host": "127.0.0.1", "port": 0, "latency": "5ms"}) as running:
         yield f"http://127.0.0.1:{running.port}/"
 
 

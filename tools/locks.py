@@ -32,7 +32,7 @@ def raced() -> list[tuple[Stack, Recipe]]:
 
 def main() -> int:
     """Renew all locks, or write the missing; the exit status is 3 if one could not be made."""
-    sets = environment.wanted(raced())
+    sets = environment.requirement_sets(raced())
     missing = [wanted for wanted in sets if not environment.path_of(wanted).is_file()]
     problems = environment.write(missing) if "--only-missing" in sys.argv else environment.renew(sets)
     for problem in problems:

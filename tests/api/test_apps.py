@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-from velodrome.api.apps import asked_of
+from velodrome.api.apps import app_spec
 from velodrome.model.errors import AppNotFoundError
 
 
@@ -28,7 +28,7 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType
 
 @pytest.mark.parametrize("name", ["application", "plain"])
 def test_an_object_is_found_in_its_module(shop: ModuleType, tmp_path: Path, name: str) -> None:
-    asked = asked_of(getattr(shop, name), ())
+    asked = app_spec(getattr(shop, name), ())
     assert (asked.app, asked.cwd, asked.python) == (f"a_shop.wsgi:{name}", str(tmp_path), sys.executable)
 
 
@@ -41,7 +41,7 @@ def test_a_file_that_was_imported_by_another_name_is_a_module_by_its_own(tmp_pat
     sys.modules["some.other.name"] = module
     try:
         spec.loader.exec_module(module)
-        asked = asked_of(module.app, ())
+        asked = app_spec(module.app, ())
         assert (asked.app, asked.cwd) == ("test_shop:app", str(tmp_path))
     finally:
         del sys.modules["some.other.name"]
@@ -49,11 +49,11 @@ def test_a_file_that_was_imported_by_another_name_is_a_module_by_its_own(tmp_pat
 
 def test_an_object_in_no_module_is_refused_with_what_to_do() -> None:
     with pytest.raises(AppNotFoundError, match="is in no module, so a server process cannot import it"):
-        asked_of(lambda environ, start_response: [], ())
+        app_spec(lambda environ, start_response: [], ())
 
 
 def test_a_path_is_taken_as_it_is() -> None:
-    asked = asked_of("shop.wsgi:application", (), python="/venv/bin/python", cwd="/srv", env=["A=1"])
+    asked = app_spec("shop.wsgi:application", (), python="/venv/bin/python", cwd="/srv", env=["A=1"])
     assert (asked.app, asked.cwd, asked.python, asked.env) == (
         "shop.wsgi:application",
         "/srv",

@@ -16,7 +16,7 @@ APP = "shop:application"
 
 
 @pytest.mark.parametrize(
-    ("call", "how", "said"),
+    ("call", "how", "sentence"),
     [
         (vd.compare, {"rate": -5}, "rate=-5 is not a rate"),
         (vd.compare, {"connections": 0}, "connections=0: at least 1"),
@@ -41,11 +41,11 @@ APP = "shop:application"
     ],
 )
 def test_what_makes_no_sense_is_one_sentence(
-    call: Callable[..., Any], how: dict[str, Any], said: str
+    call: Callable[..., Any], how: dict[str, Any], sentence: str
 ) -> None:
     with pytest.raises(UsageError) as caught:
         call(APP, **how)
-    assert said in str(caught.value)
+    assert sentence in str(caught.value)
     assert isinstance(caught.value, vd.VelodromeError)
 
 
@@ -100,23 +100,23 @@ def test_hosts_and_what_is_sent_to_them_take_agents(hosts: dict[str, Any], tmp_p
 
 def test_the_same_request_twice_is_asked_twice_as_often() -> None:
     once = Request("item", "/items/7")
-    assert [(one.name, one.weight) for one in mix_of(["GET /cart", "GET /cart", once])] == [
+    assert [(request.name, request.weight) for request in mix_of(["GET /cart", "GET /cart", once])] == [
         ("GET /cart", 2.0),
         ("item", 1.0),
     ]
     assert mix_of([once]) == (once,)
-    assert [one.path for one in mix_of([])] == ["/"]
+    assert [request.path for request in mix_of([])] == ["/"]
 
 
 def test_what_is_asked_comes_from_a_log_a_document_or_a_file(tmp_path: Path) -> None:
     log = tmp_path / "access.log"
     log.write_text('::1 - - [10/Oct/2000:13:55:01 -0700] "GET /cart HTTP/1.1" 200 5\n' * 3)
     found = vd.requests(access_log=str(log))
-    assert [one.path for one in found.requests] == ["/cart"]
+    assert [request.path for request in found.requests] == ["/cart"]
     assert found.peak_rps == 3
     document = tmp_path / "openapi.yaml"
     document.write_text("openapi: 3.1.0\npaths: {/items: {get: {}}}\n")
-    assert [one.path for one in vd.requests(openapi=document).requests] == ["/items"]
+    assert [request.path for request in vd.requests(openapi=document).requests] == ["/items"]
     assert mix_of(vd.requests("GET /cart").requests)[0].path == "/cart"
     with pytest.raises(UsageError, match="requests"):
         vd.requests("GET /cart", openapi=document)

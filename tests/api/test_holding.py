@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-from velodrome.api.apps import asked_of
+from velodrome.api.apps import app_spec
 from velodrome.model.errors import AppInProgramError, AppInTestError, UsageError
 
 FILES = {
@@ -43,7 +43,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def found(app: object, cwd: str = "") -> tuple[str, str, str]:
-    asked = asked_of(app, (), cwd=cwd)
+    asked = app_spec(app, (), cwd=cwd)
     return asked.app, asked.cwd, asked.source
 
 

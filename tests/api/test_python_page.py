@@ -48,14 +48,14 @@ def test_every_example_runs(
             continue
         exec(compile(example.replace("http://127.0.0.1:8000/", five_ms), str(PAGE), "exec"), names)
     assert {row["contestant"] for row in names["run"].rows()} == {"waitress", "gunicorn-gthread"}
-    assert all(one.valid or one.flags for one in names["run"].measurements)
+    assert all(measurement.valid or measurement.flags for measurement in names["run"].measurements)
     assert names["change"].kept is not False
     assert (tmp_path / "comment.md").read_text().startswith("### ")
     assert not searches or names["found"].rows()
     for shown in (names[name] for name in ("r", "run", "found", "change") if name in names):
         html = shown._repr_html_()
         assert html.count("<table>") == html.count("</table>") > 0
-    assert [one.path for one in names["mix"].requests] == ["/cart"]
+    assert [request.path for request in names["mix"].requests] == ["/cart"]
     assert names["rows"][0]["throughput_rps"] > 0
 
 

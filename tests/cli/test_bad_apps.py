@@ -57,7 +57,7 @@ pytestmark = pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="needs t
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "said"),
+    ("words", "code", "sentence"),
     [
         (("compare", "raises:app", *TWO), USAGE, "raises.py, line 2, in load_settings"),
         (
@@ -74,11 +74,11 @@ pytestmark = pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="needs t
     ],
 )
 def test_it_is_told_in_a_sentence_and_nothing_is_left(
-    tmp_path: Path, words: tuple[str, ...], code: int, said: str
+    tmp_path: Path, words: tuple[str, ...], code: int, sentence: str
 ) -> None:
     number, told = ended(tmp_path, *words)
     assert number == code, told
-    assert said in told
+    assert sentence in told
     assert "Traceback (most" not in told.partition("Its last lines")[0]
 
 

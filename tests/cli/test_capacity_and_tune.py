@@ -31,7 +31,7 @@ def document(ended: Ended) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "sentence"),
     [
         (("capacity", "--stack", "uvicorn"), "give an app (shop.wsgi:application), or with --recipe"),
         (("capacity", "--stack", "uvicornn", "--recipe", "hello"), "Nearest: uvicorn"),
@@ -72,10 +72,10 @@ def document(ended: Ended) -> dict[str, Any]:
         (("tune", "--recipe", "chat-echo", "--stack", "waitress"), "none of these stacks can serve"),
     ],
 )
-def test_what_makes_no_sense_is_refused_at_once(words: tuple[str, ...], said: str) -> None:
+def test_what_makes_no_sense_is_refused_at_once(words: tuple[str, ...], sentence: str) -> None:
     ended = run(*words)
     assert ended.returncode == 2, ended.stderr
-    assert said in ended.stderr
+    assert sentence in ended.stderr
 
 
 @pytest.mark.exhaustive

@@ -37,7 +37,7 @@ def test_an_app_is_ranked_and_what_to_paste_is_reported(tmp_path: Path) -> None:
     assert (tmp_path / "torn-down").exists()
     stored = (tmp_path / "out" / "results.jsonl").read_text()
     question, *baselines = json.loads(stored.splitlines()[0])["study"]["questions"]
-    assert [one["baseline"]["layer"] for one in baselines] == ["app", "server"]
+    assert [baseline["baseline"]["layer"] for baseline in baselines] == ["app", "server"]
     closed, shown = question["loads"]
     assert closed["pace"]["kind"] == "closed"
     assert shown["pace"]["kind"] == "open"
@@ -49,7 +49,7 @@ def test_an_app_is_ranked_and_what_to_paste_is_reported(tmp_path: Path) -> None:
         "open": True,
     }
     assert f"latency is compared at {rate(question['look']['rate'])} for all" in ended.stderr
-    written = [one.read_text() for one in (tmp_path / "out").iterdir() if one.is_file()]
+    written = [path.read_text() for path in (tmp_path / "out").iterdir() if path.is_file()]
     for secret in ("s3cret", "h1dden"):
         assert not any(secret in text for text in (*written, ended.stdout, ended.stderr))
     # What is withheld is known again all the same, and another is another question.
@@ -61,10 +61,12 @@ def test_an_app_is_ranked_and_what_to_paste_is_reported(tmp_path: Path) -> None:
     assert "the secrets of GET /env are others than they were" in refused.stderr
     assert "an0ther" not in refused.stderr
     assert (tmp_path / "out" / "results.jsonl").read_text() == stored
-    trials = [json.loads(one) for one in stored.splitlines()[1:]]
-    profiled = [one for one in trials if one["kind"] == "profile"]
+    trials = [json.loads(line) for line in stored.splitlines()[1:]]
+    profiled = [trial for trial in trials if trial["kind"] == "profile"]
     assert [one["trial"]["question"] for one in profiled] == ["plain:application~app"]
-    assert {(one["kind"], one["trial"]["contestant"]["stack"]) for one in trials if one not in profiled} == {
+    assert {
+        (trial["kind"], trial["trial"]["contestant"]["stack"]) for trial in trials if trial not in profiled
+    } == {
         ("measurement", "waitress"),
         ("measurement", "gunicorn-sync"),
     }

@@ -21,7 +21,7 @@ def test_the_list_can_be_narrowed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "sentence"),
     [
         ((), "give an app"),
         (("--recipe", "hello", "--only", "gc-paus"), "gc-pause"),
@@ -36,8 +36,8 @@ def test_the_list_can_be_narrowed() -> None:
         (("--recipe", "hello", "--stack", "uvicorn", "--threads", "4"), "threads"),
     ],
 )
-def test_what_makes_no_sense_is_refused(words: tuple[str, ...], said: str) -> None:
+def test_what_makes_no_sense_is_refused(words: tuple[str, ...], sentence: str) -> None:
     ended = velodrome(None, "doctor", *words)
     assert ended.returncode == 2, ended.stderr
-    assert said in ended.stderr
+    assert sentence in ended.stderr
     assert "Traceback" not in ended.stderr

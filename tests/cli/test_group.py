@@ -54,7 +54,10 @@ def test_a_group_ends_with_all_claims_and_is_resumed(group: Path) -> None:
     assert judged.returncode == 0, judged.stdout + judged.stderr
     assert "All claims: 2 hold" in judged.stdout
     suites = Tree.parse(group / "claims.xml").getroot().findall("testsuite")
-    assert [[len(one.findall("testcase")), one.get("failures")] for one in suites] == [[1, "0"], [1, "0"]]
+    assert [[len(suite.findall("testcase")), suite.get("failures")] for suite in suites] == [
+        [1, "0"],
+        [1, "0"],
+    ]
     alone = with_own_cache(group, "judge", "out", "--claims", "few/a.toml")
     assert alone.returncode == 2
     assert "--claims few/a.toml: this is a run of a group: name a group" in alone.stderr

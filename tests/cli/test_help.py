@@ -25,8 +25,8 @@ def imported(*words: str) -> tuple[str, set[str]]:
     "words", [["--version"], ["--help"], *([name, "--help"] for name in COMMANDS)], ids=" ".join
 )
 def test_help_and_version_import_nothing_heavy(words: list[str]) -> None:
-    said, modules = imported(*words)
-    assert said
+    sentence, modules = imported(*words)
+    assert sentence
     assert modules & HEAVY == set()
     if len(words) == 2:
         module, _ = COMMANDS[words[0]]
@@ -36,27 +36,27 @@ def test_help_and_version_import_nothing_heavy(words: list[str]) -> None:
 
 
 def test_the_version_does_without_typer() -> None:
-    said, modules = imported("--version")
-    assert said.startswith("velodrome ")
+    sentence, modules = imported("--version")
+    assert sentence.startswith("velodrome ")
     assert "typer" not in modules
 
 
 def test_help_names_every_command_and_each_of_them_can_be_had() -> None:
-    said, _ = imported("--help")
+    sentence, _ = imported("--help")
     for name, (_, about) in COMMANDS.items():
-        assert f"  {name} " in said
-        assert about in " ".join(said.split())
+        assert f"  {name} " in sentence
+        assert about in " ".join(sentence.split())
         assert command(name).name == name
 
 
 @pytest.mark.parametrize("name", ["load", "compare", "capacity", "tune", "diff", "run"])
 def test_options_stand_in_groups_of_their_own(name: str) -> None:
-    said, _ = imported(name, "--help")
-    groups = [line for line in said.splitlines() if line.endswith(":") and not line.startswith(" ")]
+    sentence, _ = imported(name, "--help")
+    groups = [line for line in sentence.splitlines() if line.endswith(":") and not line.startswith(" ")]
     assert groups[0] == "Arguments:"
     assert len(groups) >= 5
     assert groups[-1] == "Options:"
-    rest = said.partition("\nOptions:\n")[2]
+    rest = sentence.partition("\nOptions:\n")[2]
     assert (
         len([line for line in rest.splitlines() if line.startswith("  -")]) <= 3
     )  # --help, and of all else little

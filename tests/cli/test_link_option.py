@@ -8,7 +8,7 @@ from velodrome.guest import catalog
 from velodrome.model.errors import BadOptionError
 from velodrome.model.load import Link
 from velodrome.plan import matrix
-from velodrome.usecases.race import RaceSpec, chosen
+from velodrome.usecases.race import RaceSpec, choose
 
 TWO = """
 contestants = ["uvicorn"]
@@ -24,13 +24,13 @@ loads = [{connections = 1, duration = 1}]
 
 
 def test_questions_without_a_link_get_it_and_its_name() -> None:
-    asked = chosen(study(TWO), RaceSpec("", link=between("rtt=160ms,loss=1%")))
-    assert [(one.name, one.link) for one in asked.questions] == [
+    asked = choose(study(TWO), RaceSpec("", link=between("rtt=160ms,loss=1%")))
+    assert [(question.name, question.link) for question in asked.questions] == [
         ("hello-rtt160ms-loss1%", Link(160, loss=0.01)),
         ("far-rtt20ms", Link(20)),
     ]
     assert "over a link of 160 ms, 1 % loss" in asked.questions[0].about
-    assert [one.link for one in chosen(study(TWO), RaceSpec("")).questions] == [None, Link(20)]
+    assert [question.link for question in choose(study(TWO), RaceSpec("")).questions] == [None, Link(20)]
 
 
 def test_a_link_that_makes_no_sense_is_refused_with_what_to_write() -> None:
@@ -42,6 +42,6 @@ def test_a_link_that_makes_no_sense_is_refused_with_what_to_write() -> None:
 
 @pytest.mark.parametrize("pattern", ["hello/uvicorn", "hello", "hello-rtt160ms/uvicorn", "hello-*"])
 def test_only_takes_the_name_of_a_question_with_and_without_its_link(pattern: str) -> None:
-    asked = chosen(study(TWO), RaceSpec("", link=between("rtt=160ms")))
+    asked = choose(study(TWO), RaceSpec("", link=between("rtt=160ms")))
     sessions = matrix.lay_out(asked, catalog.stacks(), (pattern,)).sessions
     assert {trial.cell for session in sessions for trial in session.trials} == {"hello-rtt160ms/uvicorn"}

@@ -23,7 +23,7 @@ from velodrome.model.measurement import FlagKind, Measurement
 from velodrome.model.trial import Contestant, Session
 from velodrome.run import link as site
 from velodrome.run.drivers.driver import choose_driver
-from velodrome.run.link import Site, entered
+from velodrome.run.link import Site, enter
 from velodrome.run.racing.session import run_alone
 
 SERVER = Path(__file__).with_name("limit_server.py")
@@ -33,9 +33,9 @@ pytestmark = [pytest.mark.measured, NEEDS_LINK]
 @contextmanager
 def served(kind: str, link: Link) -> Iterator[tuple[Site, str]]:
     """A server at the far end of a link; yields the link and the URL."""
-    with site.opened(link, joined_by="relay") as between:
+    with site.open_site(link, joined_by="relay") as between:
         command = [sys.executable, str(SERVER), kind, between.host]
-        with entered(between.server):
+        with enter(between.server):
             process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         with process:
             try:
@@ -56,7 +56,7 @@ def limit(between: Site, url: str, *words: str) -> dict[str, Any]:
 
 def once(between: Site, url: str, *words: str) -> dict[str, Any]:
     command = [sys.executable, "-m", "velodrome", "load", url, *words]
-    with entered(between.client):
+    with enter(between.client):
         ended = subprocess.run(
             [*command, "--allow-target", between.host, "--json"],
             capture_output=True,

@@ -99,8 +99,11 @@ def test_a_low_limit_of_open_files_makes_the_usual_connections_fewer_and_refuses
 def test_a_redirect_is_told_with_what_to_do() -> None:
     with server("moved") as url:
         ended = load(url, "-n", "3")
-    said = " ".join(ended.stdout.split())
-    assert "status 302 where 2xx is right. It redirects, and redirects are not followed: load the URL" in said
+    sentence = " ".join(ended.stdout.split())
+    assert (
+        "status 302 where 2xx is right. It redirects, and redirects are not followed: load the URL"
+        in sentence
+    )
 
 
 def test_a_body_is_posted_unless_another_method_is_named(shop: str) -> None:

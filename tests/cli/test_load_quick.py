@@ -11,7 +11,7 @@ import typer
 from typer.testing import CliRunner
 
 from velodrome.cli import _quick, load
-from velodrome.cli._quick import typed
+from velodrome.cli._quick import typer_command
 
 URL = "http://127.0.0.1:8000/"
 RIGHT: tuple[list[str], ...] = (
@@ -51,7 +51,7 @@ def by_typer(words: Sequence[str]) -> dict[str, Any]:
     command.__annotations__ = load.command.__annotations__
     vars(command)["__signature__"] = inspect.signature(load.command)
     app = typer.Typer()
-    app.command()(typed(command))
+    app.command()(typer_command(command))
     ended = CliRunner().invoke(app, list(words))
     assert ended.exit_code == 0, ended.output
     return seen
@@ -62,7 +62,11 @@ def test_what_it_reads_is_what_typer_reads(words: Sequence[str]) -> None:
     given = _quick.read(load.command, words)
     assert given is not None
     parameters = inspect.signature(load.command).parameters.values()
-    defaults = {one.name: one.default for one in parameters if one.default is not one.empty}
+    defaults = {
+        parameter.name: parameter.default
+        for parameter in parameters
+        if parameter.default is not parameter.empty
+    }
     assert by_typer(words) == defaults | given
 
 

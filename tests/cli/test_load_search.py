@@ -90,7 +90,7 @@ def test_nobody_there_cannot_be_searched() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "sentence"),
     [
         (("-c", "auto", "-R", "100"), "leave -R out"),
         (("-c", "auto", "-n", "100"), "not -n"),
@@ -99,7 +99,7 @@ def test_nobody_there_cannot_be_searched() -> None:
         (("-R", "auto", "--step", "5"), "--step"),
     ],
 )
-def test_what_makes_no_sense_together_is_reported(words: tuple[str, ...], said: str) -> None:
+def test_what_makes_no_sense_together_is_reported(words: tuple[str, ...], sentence: str) -> None:
     ended = load("http://127.0.0.1:1/", *words)
     assert ended.returncode == 2
-    assert said in ended.stderr
+    assert sentence in ended.stderr

@@ -29,7 +29,7 @@ def test_a_run_is_given_another_block_of_one_cell(tmp_path: Path) -> None:
     assert "complete" in raced(tmp_path)
     again = raced(tmp_path, "--resume", "--blocks", "2", "--only", "hello/socketserver-single")
     trials = store.read(tmp_path / "out").trials
-    assert sorted((one.trial.contestant.stack, one.trial.block) for one in trials) == [
+    assert sorted((trial.trial.contestant.stack, trial.trial.block) for trial in trials) == [
         ("socketserver-single", 0),
         ("socketserver-single", 1),
         ("socketserver-threading", 0),

@@ -49,10 +49,10 @@ def test_each_message_comes_back_to_its_sender_alone(
     stack: Stack, python_of: Callable[[Stack], Path], tree: Path
 ) -> None:
     with serving(stack, ECHO, python_of(stack), tree) as server, ExitStack() as leaving:
-        one, other = (leaving.enter_context(Member(server.serving.port)) for _ in range(2))
+        member, other = (leaving.enter_context(Member(server.serving.port)) for _ in range(2))
         for kind, data in MESSAGES:
-            one.send(kind, data)
-            assert one.receive() == (kind, data)
+            member.send(kind, data)
+            assert member.receive() == (kind, data)
         other.send(TEXT, b"mine")
         assert other.receive() == (TEXT, b"mine"), "it was sent another member's message first"
 
@@ -107,9 +107,9 @@ def test_the_steps_before_are_done_for_each_message(
     stack: Stack, python_of: Callable[[Stack], Path], tree: Path
 ) -> None:
     recipe = Recipe("slow-chat", "waits before each message", (Sleep(60), Chat()))
-    with serving(stack, recipe, python_of(stack), tree) as server, Member(server.serving.port) as one:
+    with serving(stack, recipe, python_of(stack), tree) as server, Member(server.serving.port) as member:
         for _ in range(2):
             began = time.monotonic()
-            one.send(TEXT, b"wait")
-            assert one.receive() == (TEXT, b"wait")
+            member.send(TEXT, b"wait")
+            assert member.receive() == (TEXT, b"wait")
             assert time.monotonic() - began >= 0.059

@@ -43,7 +43,7 @@ def exercise(one: Client, driver: str = "") -> tuple[Step, ...]:
 def whole(names: tuple[str, ...]) -> Recipe:
     """Return a recipe that asks several databases, each through the client of the handler's own idiom."""
     defaults = [one for one in CLIENTS.values() if one.database in names and one.default and not one.awaits]
-    steps = [step for one in defaults for step in exercise(one)]
+    steps = [step for default in defaults for step in exercise(default)]
     return Recipe("every-database", "asks them all", (*steps, Body(84)))
 
 
@@ -113,8 +113,8 @@ def test_a_stack_asks_all_databases_and_leaves_nothing(
     recipe = whole(STARTED)
     server = serving(stack, recipe)
     with ThreadPoolExecutor(ASKED) as pool:  # the first requests come together: one pool is opened, not ten
-        for one in [pool.submit(ask_once, server, stack, recipe) for _ in range(3 * ASKED)]:
-            one.result()
+        for future in [pool.submit(ask_once, server, stack, recipe) for _ in range(3 * ASKED)]:
+            future.result()
     check_nothing_is_left(server)
 
 
@@ -207,8 +207,8 @@ def ask_together(server: Booted, stack: Stack, recipe: Recipe) -> float:
     """Ask ten times at once; return the seconds until all were answered."""
     with ThreadPoolExecutor(ASKED) as pool:
         began = time.monotonic()
-        for one in [pool.submit(ask_once, server, stack, recipe) for _ in range(ASKED)]:
-            one.result()
+        for future in [pool.submit(ask_once, server, stack, recipe) for _ in range(ASKED)]:
+            future.result()
         return time.monotonic() - began
 
 
@@ -243,6 +243,6 @@ def test_whether_others_run_while_a_client_waits_is_as_its_library_is_made(
 def test_every_idiom_has_a_client_of_every_database() -> None:
     for name in client.databases():
         for awaits in (False, True):
-            one = client.chosen(name, "", awaits)
+            one = client.choose_client(name, "", awaits)
             assert one.awaits == awaits
             assert (one.requires == ()) == (name == EMBEDDED)

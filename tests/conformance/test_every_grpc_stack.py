@@ -114,8 +114,8 @@ def test_it_serves_as_many_at_once_as_it_says_and_its_workers_end_with_it(
             processes = len(server.processes())
             if processes >= workers and took_s < 2 * at_least_s + 0.1:
                 break
-            said = f"{processes} processes, {took_s:.2f} s where {at_least_s:.2f} s are enough"
-            assert time.monotonic() < until, f"{said}\n{server.output()}"
+            sentence = f"{processes} processes, {took_s:.2f} s where {at_least_s:.2f} s are enough"
+            assert time.monotonic() < until, f"{sentence}\n{server.output()}"
         assert server.output() == "", "it logs"
         check_nothing_is_left(server)
 
@@ -170,7 +170,7 @@ def test_a_call_in_flight_does_not_keep_it_from_ending(
 def connected(port: int) -> bool:
     """Whether somebody is connected to a port here."""
     return any(
-        one.laddr.port == port and one.status == psutil.CONN_ESTABLISHED
-        for one in psutil.net_connections("tcp")
-        if one.laddr
+        connection.laddr.port == port and connection.status == psutil.CONN_ESTABLISHED
+        for connection in psutil.net_connections("tcp")
+        if connection.laddr
     )

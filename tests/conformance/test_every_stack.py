@@ -35,7 +35,7 @@ WORKERS_S = 20.0
 
 
 def test_no_plugin_is_broken() -> None:
-    assert catalog.broken() == []
+    assert catalog.broken_plugins() == []
 
 
 @pytest.mark.parametrize(("stack", "recipe"), PAIRS)
@@ -91,6 +91,6 @@ def ask_together(server: Booted, stack: Stack, recipe: Recipe) -> tuple[int, flo
         asked = [pool.submit(ask_once, server, stack, recipe) for _ in range(TOGETHER)]
         time.sleep(0.05)  # in the midst of them; they take 100 ms at least
         processes = len(server.processes())
-        for one in asked:
-            one.result()
+        for future in asked:
+            future.result()
         return processes, time.monotonic() - began

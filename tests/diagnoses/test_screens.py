@@ -105,7 +105,7 @@ SUSPICIOUS = {
     "one-grpc-connection": with_threads("-", 0, "grpc", k=100),
     "ports-exhausted": replace(
         SEEN,
-        slope=replace(rising(40), points=tuple(replace(one, rps=1000.0) for one in rising(40).points)),
+        slope=replace(rising(40), points=tuple(replace(point, rps=1000.0) for point in rising(40).points)),
         watched=replace(QUIET, rps=900.0, connects={"10.0.0.7:443": 2650, "10.0.0.8:5432": 20}),
     ),
     **{
@@ -122,7 +122,7 @@ SUSPICIOUS = {
         }.items()
     },
 }
-COUNTED = sorted(name for name, one in catalogue().items() if one.look is not None)
+COUNTED = sorted(name for name, fault in catalogue().items() if fault.look is not None)
 BLIND = replace(
     SEEN,
     slope=None,
@@ -154,12 +154,13 @@ def test_a_fault_is_suspected_by_its_own_symptoms(name: str) -> None:
     assert isinstance(found, Suspect)
     assert found.experiments
     assert 0 < found.likelihood <= 1
-    for one in found.experiments:
-        assert set(one.treatment.give) <= set(TREATMENTS)
-        assert one.takes in TREATMENTS or not one.treatment.give
-        assert one.treatment or one.proof == "dose"
-        assert one.probe is None or (
-            one.probe.name in SITUATIONS and one.probe.unprovoked.keys() <= _settings(one.probe)
+    for experiment in found.experiments:
+        assert set(experiment.treatment.give) <= set(TREATMENTS)
+        assert experiment.takes in TREATMENTS or not experiment.treatment.give
+        assert experiment.treatment or experiment.proof == "dose"
+        assert experiment.probe is None or (
+            experiment.probe.name in SITUATIONS
+            and experiment.probe.unprovoked.keys() <= _settings(experiment.probe)
         )
 
 
@@ -177,7 +178,7 @@ def test_nothing_is_ruled_out_where_nothing_could_be_seen(name: str) -> None:
 def test_every_fault_says_where_it_was_met_and_what_proves_it(name: str) -> None:
     fault = catalogue()[name]
     assert fault.sources
-    assert all(re.search(r"#\d+$|^field practice$|^measured here$", one) for one in fault.sources)
+    assert all(re.search(r"#\d+$|^field practice$|^measured here$", source) for source in fault.sources)
     assert fault.hypothesis
     assert fault.proof
 
@@ -194,16 +195,16 @@ def test_where_the_system_does_not_say_what_a_thread_did_nothing_is_ruled_out() 
 def test_whether_other_threads_compute_decides_which_of_two_is_likelier() -> None:
     idle, busy = held(WAITING), SUSPICIOUS["gil-convoy"]
     assert isinstance(catalogue()["gil-convoy"].screen(idle), Absent)
-    calls = [catalogue()["blocking-call"].screen(one) for one in (idle, busy)]
+    calls = [catalogue()["blocking-call"].screen(symptoms) for symptoms in (idle, busy)]
     convoy = catalogue()["gil-convoy"].screen(busy)
     assert isinstance(convoy, Suspect)
-    first, second = (one.likelihood for one in calls if isinstance(one, Suspect))
+    first, second = (call.likelihood for call in calls if isinstance(call, Suspect))
     assert first > convoy.likelihood - 0.2 > second
 
 
 def test_cpu_time_that_no_request_needs_makes_a_convoy_likely() -> None:
     """One request in flight: the CPU is as busy as under full load."""
-    points = tuple(replace(one, cpus=1.0) for one in rising(40).points)
+    points = tuple(replace(point, cpus=1.0) for point in rising(40).points)
     busy = replace(SEEN, slope=replace(rising(40), points=points))
     assert isinstance(catalogue()["gil-convoy"].screen(busy), Suspect)
     assert isinstance(catalogue()["gil-convoy"].screen(replace(SEEN, slope=rising(1, cpus=1.0))), Absent)
@@ -238,7 +239,7 @@ def test_without_columns_the_call_can_only_be_made_longer() -> None:
     old = replace(HANDLER, column=None, end_column=None)
     found = catalogue()["blocking-call"].screen(held(replace(WAITING, stack=(FETCH, old, LOOP))))
     assert isinstance(found, Suspect)
-    assert [one.proof for one in found.experiments] == ["dose"]
+    assert [experiment.proof for experiment in found.experiments] == ["dose"]
 
 
 def test_code_that_is_not_the_apps_is_not_accused() -> None:
@@ -286,8 +287,8 @@ def test_what_is_tried_on_the_server_of_the_screens_is_a_situation_that_there_is
 
 @pytest.mark.parametrize("name", COUNTED)
 def test_what_cannot_be_sent_by_hand_cannot_be_known(name: str) -> None:
-    one = SUSPICIOUS[name]
-    seen = replace(one, setting=replace(one.setting, plain=False), met={})
+    symptoms = SUSPICIOUS[name]
+    seen = replace(symptoms, setting=replace(symptoms.setting, plain=False), met={})
     assert isinstance(catalogue()[name].screen(seen), Unknown)
 
 
@@ -309,14 +310,14 @@ def test_connections_that_are_kept_longer_than_by_any_proxy_are_no_race() -> Non
     unset = replace(SETTING, keeps_idle_s=5.0, knobs={})
     fixed = race.screen(replace(SEEN, setting=unset))
     assert isinstance(fixed, Suspect)
-    assert [one.proof for one in fixed.experiments] == ["dose"]
+    assert [experiment.proof for experiment in fixed.experiments] == ["dose"]
 
 
 def test_a_sync_worker_is_cured_by_threads_of_the_same_server() -> None:
     sync = replace(SETTING, stack="gunicorn-sync", workers=1, keeps_alive=False)
     found = catalogue()["slow-client"].screen(meeting("slow-client", 16, setting=sync))
     assert isinstance(found, Suspect)
-    assert [(one.proof, one.treatment.stack) for one in found.experiments] == [
+    assert [(experiment.proof, experiment.treatment.stack) for experiment in found.experiments] == [
         ("cure", "gunicorn-gthread"),
         ("dose", ""),
     ]
@@ -356,13 +357,13 @@ def test_requests_that_fail_alone_do_not_fail_because_of_others(name: str) -> No
 
 
 def test_a_screen_looks_for_marks_that_the_heartbeat_sets() -> None:
-    seen = {mark for one in SUSPICIOUS.values() if one.watched for mark in one.watched.shares}
+    seen = {mark for symptoms in SUSPICIOUS.values() if symptoms.watched for mark in symptoms.watched.shares}
     assert seen == set(NAMES)
 
 
 def test_a_screen_looks_for_waits_that_the_heartbeat_knows() -> None:
-    suspicious = [one.watched_alone for one in SUSPICIOUS.values() if one.watched_alone]
-    assert {name for one in suspicious for name in one.waiting} <= {one.name for one in WAITS}
+    suspicious = [symptoms.watched_alone for symptoms in SUSPICIOUS.values() if symptoms.watched_alone]
+    assert {name for watched in suspicious for name in watched.waiting} <= {one.name for one in WAITS}
     queued = with_threads("-", 0, "aiohttp", k=60)
     assert queued.watched is not None
     found = [
@@ -409,9 +410,9 @@ def test_a_session_that_is_held_is_likelier_than_a_pool_that_is_small() -> None:
 def test_awaits_in_turn_are_awaited_at_once_in_the_treated_arm() -> None:
     found = catalogue()["serial-awaits"].screen(SUSPICIOUS["serial-awaits"])
     assert isinstance(found, Suspect)
-    (one,) = found.experiments
-    assert one.treatment.give["gathered"] == [CART.document()]
-    assert one.cure.after == CART.after
+    (experiment,) = found.experiments
+    assert experiment.treatment.give["gathered"] == [CART.document()]
+    assert experiment.cure.after == CART.after
 
 
 def test_one_await_of_two_that_takes_all_the_time_is_not_worth_a_gather() -> None:
@@ -440,10 +441,10 @@ def test_ports_that_come_back_as_fast_as_they_are_taken_are_not_exhausted() -> N
 def test_of_ports_the_dose_is_more_than_connections_that_are_kept_ever_need() -> None:
     found = catalogue()["ports-exhausted"].screen(SUSPICIOUS["ports-exhausted"])
     assert isinstance(found, Suspect)
-    (one,) = found.experiments
-    assert one.proof == "dose"
-    assert one.probe is not None
-    assert one.treatment.give["few-ports"] >= 2 * one.probe.settings["connections"]
+    (experiment,) = found.experiments
+    assert experiment.proof == "dose"
+    assert experiment.probe is not None
+    assert experiment.treatment.give["few-ports"] >= 2 * experiment.probe.settings["connections"]
 
 
 def test_what_computes_in_python_on_the_loop_hashes_no_password() -> None:
@@ -461,8 +462,8 @@ def test_what_computes_in_python_on_the_loop_hashes_no_password() -> None:
     ],
 )
 def test_hashes_are_known_by_the_line_or_the_package(file: str, text: str) -> None:
-    one = replace(COMPUTING, stack=(replace(FETCH, file=file, text=text), HANDLER, LOOP))
-    assert isinstance(catalogue()["hash-on-loop"].screen(held(one)), Suspect)
+    held_up = replace(COMPUTING, stack=(replace(FETCH, file=file, text=text), HANDLER, LOOP))
+    assert isinstance(catalogue()["hash-on-loop"].screen(held(held_up)), Suspect)
 
 
 def test_a_hash_that_waits_on_the_loop_is_not_computed_there() -> None:
@@ -487,7 +488,7 @@ def test_only_asyncios_loops_can_have_a_call_in_a_thread(loop: str, proofs: list
     assert seen.watched is not None
     found = catalogue()["blocking-call"].screen(replace(seen, watched=replace(seen.watched, loop=loop)))
     assert isinstance(found, Suspect)
-    assert [one.proof for one in found.experiments] == proofs
+    assert [experiment.proof for experiment in found.experiments] == proofs
 
 
 def test_of_coroutines_and_greenlets_only_the_one_that_serves_is_accused() -> None:
@@ -628,11 +629,11 @@ def test_arenas_that_hold_little_are_no_cause_and_half_of_what_they_hold_is_the_
     assert isinstance(arenas.screen(meeting("arenas", 8, 20, bytes=8e6)), Absent)
     found = arenas.screen(SUSPICIOUS["arenas"])
     assert isinstance(found, Suspect)
-    (one,) = found.experiments
-    assert one.treatment.environment == {"MALLOC_ARENA_MAX": "1"}
-    assert one.probe is not None
-    assert one.probe.settings["least"] == 3e7
-    assert one.seen_by.give == {"traced": True}, "both arms are traced"
+    (experiment,) = found.experiments
+    assert experiment.treatment.environment == {"MALLOC_ARENA_MAX": "1"}
+    assert experiment.probe is not None
+    assert experiment.probe.settings["least"] == 3e7
+    assert experiment.seen_by.give == {"traced": True}, "both arms are traced"
 
 
 def test_clients_that_are_late_without_an_overflow_have_a_slow_server() -> None:

@@ -121,13 +121,13 @@ def test_a_broken_file_is_an_entry_with_its_error(tmp_path: Path, text: str, err
     entry = next(entry for entry in plugins.entries(catalog.STACK, [path]) if entry.origin == path)
     assert (entry.name, entry.thing, entry.error) == ("bad-one", None, error)
     assert "uvicorn" in catalog.stacks([path])
-    assert [found.name for found in catalog.broken([path])] == ["bad-one"]
+    assert [found.name for found in catalog.broken_plugins([path])] == ["bad-one"]
 
 
 @pytest.mark.parametrize(("text", "told"), [("def", "SyntaxError"), (None, "FileNotFoundError")])
 def test_a_file_that_cannot_be_read_as_python_says_so(tmp_path: Path, text: str | None, told: str) -> None:
     path = str(tmp_path / "bad.py") if text is None else write(tmp_path, "bad.py", text)
-    assert catalog.broken([path])[0].error.startswith(told)
+    assert catalog.broken_plugins([path])[0].error.startswith(told)
 
 
 def test_a_name_that_is_not_there_is_a_key_error_with_all_that_are() -> None:
@@ -159,7 +159,7 @@ def test_entry_points_are_a_door_as_well(monkeypatch: pytest.MonkeyPatch, tmp_pa
 
     monkeypatch.setattr("importlib.metadata.entry_points", Installed)
     assert catalog.stack("theirs").name == "theirs"
-    assert [(entry.name, entry.origin) for entry in catalog.broken()] == [
+    assert [(entry.name, entry.origin) for entry in catalog.broken_plugins()] == [
         ("gone", "entry point no_such_package:stack")
     ]
     # Python 3.8 and 3.9 return a dictionary.

@@ -52,7 +52,7 @@ def test_every_interface_offers_its_app_in_all_the_ways_servers_ask() -> None:
 
 
 def test_the_option_that_names_an_interface_names_all_that_apps_are_called_through() -> None:
-    (said,) = (one.help for one in get_args(option.Interface) if isinstance(one, OptionInfo))
+    (said,) = (arg.help for arg in get_args(option.Interface) if isinstance(arg, OptionInfo))
     apps = {name for name, interface in catalog.interfaces().items() if interface.apps}
     assert {"wsgi", "asgi", "asgi_trio", "robyn", "sanic"} <= apps
     assert said is not None

@@ -36,8 +36,8 @@ def texts(tree: ast.Module) -> Iterator[str]:
 def words_of_servers() -> re.Pattern[str]:
     """Return what finds a stack, a server's module, or an option that only a race needs."""
     stacks = catalog.stacks()
-    servers = [one for one in catalog.servers() if "." not in one]
-    options = {option for one in catalog.servers().values() for option in one.has_value}
+    servers = [server for server in catalog.servers() if "." not in server]
+    options = {option for server in catalog.servers().values() for option in server.has_value}
     options |= {"--max-requests", "--limit-max-requests", "--workers-max-rss"}
     # A stack that is called as its interface or as a common word would be found everywhere.
     names = {name for name in stacks if "-" in name} | set(servers) - set(catalog.interfaces())

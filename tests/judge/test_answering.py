@@ -139,7 +139,10 @@ def test_two_lower_bounds_are_not_told_apart_and_more_blocks_are_not_advised() -
 
 
 def test_what_a_server_spoilt_itself_counts_and_keeps_it_from_winning() -> None:
-    spoilt = [replace(one, flags=(SPOILT_ITSELF,)) if one.trial.block == 1 else one for one in FAST]
+    spoilt = [
+        replace(measurement, flags=(SPOILT_ITSELF,)) if measurement.trial.block == 1 else measurement
+        for measurement in FAST
+    ]
     found = answer([*spoilt, *SLOW])
     row = found.standings[0]
     assert (row.contestant, row.bound, row.blocks_valid, row.blocks_done) == ("granian", "at most", 2, 3)
@@ -150,7 +153,10 @@ def test_what_a_server_spoilt_itself_counts_and_keeps_it_from_winning() -> None:
 
 
 def test_who_lost_a_block_to_the_machine_is_ranked_and_not_recommended() -> None:
-    spoilt = [measured(one.trial, 20, flags=[STOLEN]) if one.trial.block == 1 else one for one in FAST]
+    spoilt = [
+        measured(measurement.trial, 20, flags=[STOLEN]) if measurement.trial.block == 1 else measurement
+        for measurement in FAST
+    ]
     found = answer([*spoilt, *SLOW])
     row = found.standings[0]
     assert (row.contestant, row.place, row.blocks_done, row.blocks_valid) == ("granian", "1", 3, 2)
@@ -160,7 +166,10 @@ def test_who_lost_a_block_to_the_machine_is_ranked_and_not_recommended() -> None
 
 
 def test_who_has_one_block_of_three_is_not_ranked() -> None:
-    spoilt = [measured(one.trial, 20, flags=[STOLEN]) if one.trial.block else one for one in FAST]
+    spoilt = [
+        measured(measurement.trial, 20, flags=[STOLEN]) if measurement.trial.block else measurement
+        for measurement in FAST
+    ]
     found = answer([*spoilt, *SLOW])
     assert ranks(found) == {"uvicorn": 1, "granian": None}
     assert "only 1 of its 3 blocks counts" in found.standings[1].notes[-1]
@@ -225,7 +234,7 @@ def test_no_right_answer_at_all_is_zero_and_never_a_ratio() -> None:
 def test_missing_percentiles_stay_missing() -> None:
     view = answer(list[Result](SLOW)).standings[0].latency[0]
     assert (view.p50_ms, view.p99_ms, view.max_ms, view.curve_due) == (None, None, None, ())
-    damaged = [measured(one.trial, 10) for one in SLOW]
+    damaged = [measured(measurement.trial, 10) for measurement in SLOW]
     object.__setattr__(damaged[0].load, "hdr_due", "damaged")
     assert answer(list[Result](damaged)).standings[0].latency[0].p50_ms is None
 
@@ -254,9 +263,9 @@ def test_a_percentile_whose_intervals_meet_is_lowest_with_nobody() -> None:
         few, more = [1.0] * 98 + [4.0, 6.0], [1.0] * 98 + [5.0, 5.0]
         trials.append(measured(trial("granian", block=block, load=OPEN), 100, latencies_ms=few))
         trials.append(measured(trial("uvicorn", block=block, load=OPEN), 100, latencies_ms=more))
-    (said,) = [why for why in answer(trials).why if why.startswith("At the same 100/s for all")]
-    assert "lowest" not in said
-    assert "differs clearly with nobody" in said
+    (sentence,) = [why for why in answer(trials).why if why.startswith("At the same 100/s for all")]
+    assert "lowest" not in sentence
+    assert "differs clearly with nobody" in sentence
 
 
 def test_a_question_with_open_loops_only_is_ranked_by_answers_over_latency() -> None:
@@ -315,9 +324,9 @@ def test_knobs_and_interpreters_are_contestants_of_their_own() -> None:
 def test_answers_to_requests_of_the_warm_up_count_as_throughput_and_cost() -> None:
     # Two sync workers under 40 connections: what arrives within the span was sent before it; `ok` is 0.
     slow = steady("sync", [10, 10, 10], THIRD_Q)
-    for one in slow:
-        object.__setattr__(one.load, "ok", 0)
-        object.__setattr__(one.load, "outcomes", {"ok": 0, "unfinished": one.load.requests})
+    for measurement in slow:
+        object.__setattr__(measurement.load, "ok", 0)
+        object.__setattr__(measurement.load, "outcomes", {"ok": 0, "unfinished": measurement.load.requests})
     row = answer([*slow, *steady("uvicorn", [197, 198, 196], THIRD_Q)], THIRD_Q).standings[1]
     assert row.throughput_rps is not None
     assert row.cpu_us_per_request is not None

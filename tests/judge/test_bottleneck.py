@@ -41,7 +41,7 @@ OPEN = replace(CLOSED, open_loop=True, due_rps=5_000.0, lag_p99_ms=0.04)
 
 
 @pytest.mark.parametrize(
-    ("evidence", "at", "said"),
+    ("evidence", "at", "sentence"),
     [
         (replace(CLOSED, requests=0, ok=0), Limit.UNKNOWN, "no request was made"),
         (replace(CLOSED, ok=0), Limit.UNKNOWN, "no response was correct"),
@@ -130,10 +130,10 @@ OPEN = replace(CLOSED, open_loop=True, due_rps=5_000.0, lag_p99_ms=0.04)
         (replace(CLOSED, fastest_ms=None), Limit.UNKNOWN, "no latency"),
     ],
 )
-def test_the_limit_is_told_from_the_facts(evidence: Evidence, at: Limit, said: str) -> None:
+def test_the_limit_is_told_from_the_facts(evidence: Evidence, at: Limit, sentence: str) -> None:
     found = bottleneck(evidence)
     assert found.at is at, found.sentence
-    assert said in found.sentence
+    assert sentence in found.sentence
     assert found.sentence.endswith(".")
 
 

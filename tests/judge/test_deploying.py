@@ -4,7 +4,7 @@ import pytest
 from tests.judge import made
 
 from velodrome.guest import catalog
-from velodrome.judge.deploying import circumstances, deploy, noted
+from velodrome.judge.deploying import circumstances, deploy, with_comment
 
 APP = "velodrome.guest.interfaces.asgi:app"
 
@@ -93,6 +93,6 @@ def test_what_is_pasted_says_for_how_many_cpus_and_that_the_access_log_was_off(s
 
 def test_a_line_that_starts_nothing_has_no_such_comment() -> None:
     measured = made.measured(made.trial("one"), 300.0)
-    assert noted("velodrome stacks show mine", measured, None) == "velodrome stacks show mine"
-    assert noted("python -m mine", measured, None).startswith("# Measured for 1 CPU")
-    assert noted("python -m mine", None, None) == "python -m mine"
+    assert with_comment("velodrome stacks show mine", measured, None) == "velodrome stacks show mine"
+    assert with_comment("python -m mine", measured, None).startswith("# Measured for 1 CPU")
+    assert with_comment("python -m mine", None, None) == "python -m mine"

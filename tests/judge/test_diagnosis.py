@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from tests.ward.made import PROBE, arms, counts, rising
 
-from velodrome.judge.diagnosis import LEVEL, LOOKS, Judged, counted, judged, slope, unexplained
+from velodrome.judge.diagnosis import LEVEL, LOOKS, Judged, judge_arms, judge_counts, slope, unexplained
 from velodrome.judge.statistics import more_by_chance
 from velodrome.model.diagnosis import Arms, Ruling
 from velodrome.model.symptoms import Point
@@ -15,7 +15,7 @@ def ruled(found: Judged | None) -> Ruling | None:
 
 
 def test_an_arm_that_is_clearly_better_is_a_cause_and_says_what_it_costs() -> None:
-    found = judged(arms([100, 102, 98, 101], [198, 203, 200, 201]), ("rps",), "cure")
+    found = judge_arms(arms([100, 102, 98, 101], [198, 203, 200, 201]), ("rps",), "cure")
     assert found is not None
     assert found.ruling is Ruling.CAUSE
     lost = found.effect["rps"]
@@ -26,37 +26,40 @@ def test_an_arm_that_is_clearly_better_is_a_cause_and_says_what_it_costs() -> No
 
 def test_arms_that_are_alike_are_no_cause() -> None:
     assert (
-        ruled(judged(arms([100, 102, 98, 101], [101, 100, 99, 102]), ("rps",), "cure")) is Ruling.NOT_A_CAUSE
+        ruled(judge_arms(arms([100, 102, 98, 101], [101, 100, 99, 102]), ("rps",), "cure"))
+        is Ruling.NOT_A_CAUSE
     )
 
 
 def test_a_worse_arm_is_no_cause_however_much_worse_it_is() -> None:
-    assert ruled(judged(arms([100, 102, 98, 101], [40, 41, 40, 42]), ("rps",), "cure")) is Ruling.NOT_A_CAUSE
+    assert (
+        ruled(judge_arms(arms([100, 102, 98, 101], [40, 41, 40, 42]), ("rps",), "cure")) is Ruling.NOT_A_CAUSE
+    )
 
 
 def test_too_few_blocks_tell_nothing_yet() -> None:
-    assert judged(arms([100, 101], [200, 199]), ("rps",), "cure") is None
+    assert judge_arms(arms([100, 101], [200, 199]), ("rps",), "cure") is None
 
 
 def test_blocks_that_contradict_each_other_ask_for_more_and_at_last_cannot_tell() -> None:
     before, after = [100, 60, 140, 90], [150, 90, 100, 160]
-    assert judged(arms(before, after), ("rps",), "cure") is None
-    assert ruled(judged(arms(before * 2, after * 2), ("rps",), "cure")) is Ruling.CANNOT_TELL
+    assert judge_arms(arms(before, after), ("rps",), "cure") is None
+    assert ruled(judge_arms(arms(before * 2, after * 2), ("rps",), "cure")) is Ruling.CANNOT_TELL
 
 
 def test_one_metric_of_two_is_enough() -> None:
     alike = ([100, 102, 98, 101], [101, 100, 99, 102])
-    assert ruled(judged(arms(*alike, p99_ms=4.0), ("rps", "p99_ms"), "cure")) is Ruling.CAUSE
+    assert ruled(judge_arms(arms(*alike, p99_ms=4.0), ("rps", "p99_ms"), "cure")) is Ruling.CAUSE
 
 
 def test_a_cure_that_breaks_answers_proves_nothing() -> None:
-    found = judged(arms([100] * 4, [400] * 4, errors=0.2), ("rps",), "cure")
+    found = judge_arms(arms([100] * 4, [400] * 4, errors=0.2), ("rps",), "cure")
     assert ruled(found) is Ruling.CANNOT_TELL
 
 
 def test_a_dose_that_costs_as_much_again_shows_what_the_fault_costs() -> None:
     """Of 10 ms a request 4 are the fault's: with twice the fault it takes 14, without it 6."""
-    found = judged(arms([100.0] * 4, [1000 / 14] * 4), ("rps",), "dose")
+    found = judge_arms(arms([100.0] * 4, [1000 / 14] * 4), ("rps",), "dose")
     assert found is not None
     assert found.ruling is Ruling.CAUSE
     assert found.effect["rps"].mid == pytest.approx(1000 / 6 - 100, rel=0.01)
@@ -64,7 +67,8 @@ def test_a_dose_that_costs_as_much_again_shows_what_the_fault_costs() -> None:
 
 def test_a_dose_that_changes_nothing_is_no_cause() -> None:
     assert (
-        ruled(judged(arms([100, 102, 98, 101], [99, 101, 100, 100]), ("rps",), "dose")) is Ruling.NOT_A_CAUSE
+        ruled(judge_arms(arms([100, 102, 98, 101], [99, 101, 100, 100]), ("rps",), "dose"))
+        is Ruling.NOT_A_CAUSE
     )
 
 
@@ -76,7 +80,7 @@ def test_equal_arms_are_hardly_ever_accused() -> None:
     for _ in range(worlds):
         noise = np.exp(draw.normal(0, 0.05 / np.sqrt(2), (2, LOOKS[-1])))
         for blocks in LOOKS:
-            found = judged(
+            found = judge_arms(
                 arms(list(100 * noise[0, :blocks]), list(100 * noise[1, :blocks])), ("rps",), "cure"
             )
             if found is not None:
@@ -130,7 +134,7 @@ def test_the_document_of_arms_has_every_block_of_both() -> None:
 
 
 def test_requests_that_only_the_arm_as_it_is_loses_are_a_cause_and_say_which_share_is_lost() -> None:
-    found = counted(counts([16, 15], [0, 0]), "cure")
+    found = judge_counts(counts([16, 15], [0, 0]), "cure")
     assert found is not None
     assert found.ruling is Ruling.CAUSE
     lost = found.effect["share"]
@@ -139,27 +143,27 @@ def test_requests_that_only_the_arm_as_it_is_loses_are_a_cause_and_say_which_sha
 
 
 def test_one_block_tells_nothing_of_counts_yet() -> None:
-    assert counted(counts([16], [0]), "cure") is None
+    assert judge_counts(counts([16], [0]), "cure") is None
 
 
 def test_counts_that_are_alike_are_no_cause_whether_none_or_many() -> None:
-    assert ruled(counted(counts([0, 0], [0, 0]), "cure")) is Ruling.NOT_A_CAUSE
-    assert ruled(counted(counts([100] * 4, [100] * 4, of=200), "cure")) is Ruling.NOT_A_CAUSE
+    assert ruled(judge_counts(counts([0, 0], [0, 0]), "cure")) is Ruling.NOT_A_CAUSE
+    assert ruled(judge_counts(counts([100] * 4, [100] * 4, of=200), "cure")) is Ruling.NOT_A_CAUSE
 
 
 def test_a_treated_arm_that_loses_more_is_no_cause() -> None:
-    assert ruled(counted(counts([0, 0], [16, 16]), "cure")) is Ruling.NOT_A_CAUSE
-    assert ruled(counted(counts([0, 0], [16, 16]), "dose")) is Ruling.CAUSE
+    assert ruled(judge_counts(counts([0, 0], [16, 16]), "cure")) is Ruling.NOT_A_CAUSE
+    assert ruled(judge_counts(counts([0, 0], [16, 16]), "dose")) is Ruling.CAUSE
 
 
 def test_a_block_that_disagrees_proves_nothing() -> None:
     """One server in four that lost everything is an accident of that server."""
-    assert counted(counts([0, 16], [0, 0]), "cure") is None
-    assert ruled(counted(counts([0, 16, 0, 0], [0, 0, 0, 0]), "cure")) is Ruling.CANNOT_TELL
+    assert judge_counts(counts([0, 16], [0, 0]), "cure") is None
+    assert ruled(judge_counts(counts([0, 16, 0, 0], [0, 0, 0, 0]), "cure")) is Ruling.CANNOT_TELL
 
 
 def test_where_an_arm_counted_nothing_it_cannot_be_told() -> None:
-    assert ruled(counted(counts([0, 0], [0, 0], of=0), "cure")) is Ruling.CANNOT_TELL
+    assert ruled(judge_counts(counts([0, 0], [0, 0], of=0), "cure")) is Ruling.CANNOT_TELL
 
 
 def test_fishers_exact_test_is_that_of_the_lady_tasting_tea() -> None:
@@ -179,7 +183,7 @@ def test_equal_arms_of_a_probe_are_accused_in_one_percent_at_most(share: float) 
         shares = draw.beta(share * 20, (1 - share) * 20, size=(2, 4))
         hits = draw.binomial(16, shares)
         for blocks in (2, 4):
-            found = counted(counts(hits[0][:blocks].tolist(), hits[1][:blocks].tolist()), "cure")
+            found = judge_counts(counts(hits[0][:blocks].tolist(), hits[1][:blocks].tolist()), "cure")
             if found is not None:
                 accused += found.ruling is Ruling.CAUSE
                 break

@@ -34,8 +34,8 @@ def _loaded() -> ModuleType:
 def on(found: Sequence[Result], names: str, **facts: str) -> list[Result]:
     """Give each block its host: `aab` is two blocks on a, one on b."""
     return [
-        replace(one, machine=RanOn(names[one.trial.block], {**MACHINE, **facts, "seen": names}))
-        for one in found
+        replace(result, machine=RanOn(names[result.trial.block], {**MACHINE, **facts, "seen": names}))
+        for result in found
     ]
 
 
@@ -65,12 +65,12 @@ def test_what_a_host_does_to_all_contestants_leaves_their_ratio_as_it_is() -> No
             sample("b", [v * s for v, s in zip(b, slower, strict=True)], "xxyy"),
         ]
     )
-    one, other = here.pair("a", "b"), there.pair("a", "b")
-    assert one is not None
+    pair, other = here.pair("a", "b"), there.pair("a", "b")
+    assert pair is not None
     assert other is not None
-    assert other.ratio.mid == pytest.approx(one.ratio.mid)
+    assert other.ratio.mid == pytest.approx(pair.ratio.mid)
     assert other.settled
-    assert math.log(other.ratio.high / other.ratio.low) < 1.6 * math.log(one.ratio.high / one.ratio.low)
+    assert math.log(other.ratio.high / other.ratio.low) < 1.6 * math.log(pair.ratio.high / pair.ratio.low)
     # A level is of a host that is drawn as well.
     assert there.alone("a").high / there.alone("a").low > 2 * here.alone("a").high / here.alone("a").low
 
@@ -100,7 +100,7 @@ def test_hosts_of_one_kind_are_trusted_more_than_those_of_two() -> None:
 def test_hosts_that_differ_beyond_chance_are_named_with_their_ratio() -> None:
     names = "xxxyyy"
     values = [100.0, 101, 99, 132, 131, 133]
-    found = host_levels([sample("a", values, names), sample("b", [one / 2 for one in values], names)])
+    found = host_levels([sample("a", values, names), sample("b", [value / 2 for value in values], names)])
     ((host, over, ratio),) = found
     assert (host, over) == ("y", "x")
     assert ratio.low < 1.32 < ratio.high
@@ -121,7 +121,7 @@ def test_of_a_block_that_was_begun_on_a_host_that_was_lost_only_what_was_run_ane
     begun = on(steady("granian", [9000]), "a")
     anew = on(steady("uvicorn", [500]), "b")
     kept, said = untorn([*begun, *anew])
-    assert [one.machine.name for one in kept if one.machine] == ["b"]
+    assert [result.machine.name for result in kept if result.machine] == ["b"]
     assert "Block 1" in said[0]
     found = judge([results([*begun, *anew])], STACKS)
     assert [row.contestant for row in found.answers[0].standings] == ["uvicorn"]

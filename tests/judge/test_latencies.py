@@ -29,12 +29,13 @@ AT_RATE = Load(Open(100), 2.0, driver="ghz")
 def foreign(load: Load, block: int, rps: float, sent: Latency = UNKNOWN_LATENCY, **facts: Any) -> Measurement:
     """A measurement by another driver: nothing from when requests were due."""
     question = Question("hello", made.HELLO, (load,))
-    one = made.measured(made.trial("uvicorn", question, block, load), rps)
+    measurement = made.measured(made.trial("uvicorn", question, block, load), rps)
     told = dataclasses.replace(
-        one.load, due=UNKNOWN_LATENCY, sent=sent, hdr_due=None, hdr_sent=None, mean_in_flight=None, driver=load.driver,
-        driver_version="4.1", latency_is="service time", checks="the HTTP status", connections_answered=None, **facts
+        measurement.load, due=UNKNOWN_LATENCY, sent=sent, hdr_due=None, hdr_sent=None, mean_in_flight=None,
+        driver=load.driver, driver_version="4.1", latency_is="service time", checks="the HTTP status",
+        connections_answered=None, **facts
     )  # fmt: skip
-    return dataclasses.replace(one, load=told)
+    return dataclasses.replace(measurement, load=told)
 
 
 def at(p50: float, p99: float) -> Latency:
@@ -75,8 +76,8 @@ def test_a_tool_that_tells_every_request_has_its_blocks_merged() -> None:
     times = [made.encode([1_000_000] * 500), made.encode([3_000_000] * 500)]
     blocks = [foreign(BY_GHZ, block, 250, at(9.0, 9.0)) for block in (0, 1)]
     merged = [
-        dataclasses.replace(one, load=dataclasses.replace(one.load, hdr_sent=text))
-        for one, text in zip(blocks, times, strict=True)
+        dataclasses.replace(measurement, load=dataclasses.replace(measurement.load, hdr_sent=text))
+        for measurement, text in zip(blocks, times, strict=True)
     ]
     found = view(BY_GHZ, *merged)
     assert found.p50_ms == pytest.approx(1.0, rel=0.01)
@@ -112,8 +113,8 @@ def test_an_open_loop_without_latency_from_when_due_ranks_nobody_and_says_why() 
 
 def test_streams_count_as_connections_where_arithmetic_bounds_a_closed_loop() -> None:
     question = Question("third-party", made.THIRD_PARTY, (BY_GHZ,))
-    one = made.measured(made.trial("uvicorn", question, 0, BY_GHZ), 400)
-    ceiling = runners(question, [one], made.STACKS)[0].ceiling(question, BY_GHZ)
+    measurement = made.measured(made.trial("uvicorn", question, 0, BY_GHZ), 400)
+    ceiling = runners(question, [measurement], made.STACKS)[0].ceiling(question, BY_GHZ)
     assert ceiling is not None
     assert ceiling.arithmetic == "100 ÷ 0.2 s = 500/s"
 
@@ -125,11 +126,11 @@ UNFAIR = Flag(
 
 def unfair(block: int, median_ms: float | None, flags: tuple[Flag, ...] = (UNFAIR,)) -> Measurement:
     """A server in whose closed loop half of the requests took 0.2 ms, and the median connection this."""
-    one = made.measured(
+    measurement = made.measured(
         made.trial("uvicorn", block=block), 1000, latencies_ms=[0.2] * 990 + [600.0] * 10, flags=flags
     )
     fairness = Fairness(40, 2000, 10, 90, 0.9, 0.1, 6.0, median_ms)
-    return dataclasses.replace(one, load=dataclasses.replace(one.load, fairness=fairness))
+    return dataclasses.replace(measurement, load=dataclasses.replace(measurement.load, fairness=fairness))
 
 
 def test_the_median_of_a_server_that_starves_connections_is_that_of_connections() -> None:

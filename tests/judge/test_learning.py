@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tests.judge.made import HELLO_Q, MACHINE, STACKS, STOLEN, measured, results, trial
 
-from velodrome.judge.learning import learned
+from velodrome.judge.learning import learn
 from velodrome.model.measurement import Measurement
 from velodrome.model.noise import SHARES, SHIPPED, Noise, Spread, noise_of, together
 from velodrome.model.results import Results, dump_header, parse
@@ -37,15 +37,15 @@ def race(noise: float, blocks: int = 6, **facts: Any) -> Results:
 
 @pytest.mark.parametrize("noise", [0.02, 0.05, 0.15])
 def test_a_race_teaches_how_much_equals_differ_and_not_what_all_blocks_share(noise: float) -> None:
-    found = learned(race(noise, blocks=20), STACKS)[BUSY]
+    found = learn(race(noise, blocks=20), STACKS)[BUSY]
     assert found.share == pytest.approx(noise, rel=0.3)
     assert found.df == pytest.approx(0.6 * 2 * 19, rel=0.01)
 
 
 def test_one_block_one_contestant_and_what_is_set_aside_teach_nothing() -> None:
-    assert learned(race(0.05, blocks=1), STACKS) == {}
-    assert learned(results([measured(trial("granian", block=n), 100) for n in range(4)]), STACKS) == {}
-    assert learned(race(0.05, flags=(STOLEN,)), STACKS) == {}
+    assert learn(race(0.05, blocks=1), STACKS) == {}
+    assert learn(results([measured(trial("granian", block=n), 100) for n in range(4)]), STACKS) == {}
+    assert learn(race(0.05, flags=(STOLEN,)), STACKS) == {}
 
 
 def test_what_is_known_of_a_machine_is_what_was_seen_shrunk_towards_the_shipped_table() -> None:

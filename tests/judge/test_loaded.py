@@ -33,7 +33,7 @@ def test_all_figures_of_a_watched_server_are_reported() -> None:
 
 
 def test_a_server_of_somebody_else_tells_no_cpu_and_says_why() -> None:
-    found = Blocks(made.OPEN, tuple(Block.of_url(one.load) for one in measured()))
+    found = Blocks(made.OPEN, tuple(Block.of_url(measurement.load) for measurement in measured()))
     assert found.percentile(50) < ms(6)
     with pytest.raises(
         InsufficientDataError, match="cpu was not measured: of a server that is not started here"
@@ -54,15 +54,19 @@ def test_blocks_that_are_set_aside_do_not_count_and_where_all_are_the_reason_is_
     with pytest.raises(
         InsufficientDataError, match=r"p50 was not measured: The generator used 99 % of its CPU\."
     ):
-        blocks([replace(one, flags=(made.INVALID,)) for one in found]).percentile(50) < ms(6)  # noqa: B015
+        blocks([replace(measurement, flags=(made.INVALID,)) for measurement in found]).percentile(50) < ms(6)  # noqa: B015
 
 
 def test_failed_requests_are_told_of_just_the_blocks_they_set_aside() -> None:
     failing = [
-        replace(one, flags=(ERRORS,), load=replace(one.load, requests=10_000, ok=9700)) for one in measured()
+        replace(measurement, flags=(ERRORS,), load=replace(measurement.load, requests=10_000, ok=9700))
+        for measurement in measured()
     ]
     assert blocks(failing).errors > percent(2)
-    right = [replace(one, load=replace(one.load, requests=10_000, ok=10_000)) for one in measured()]
+    right = [
+        replace(measurement, load=replace(measurement.load, requests=10_000, ok=10_000))
+        for measurement in measured()
+    ]
     assert blocks(right).errors < percent(0.1)
 
 
@@ -72,7 +76,7 @@ def test_no_failure_of_few_requests_is_no_proof() -> None:
 
 
 def test_a_saturated_generator_tells_nothing() -> None:
-    facts = [replace(one.load, generator_saturated=True) for one in measured()]
+    facts = [replace(measurement.load, generator_saturated=True) for measurement in measured()]
     found = Blocks(made.OPEN, tuple(map(Block.of_url, facts)))
     with pytest.raises(InsufficientDataError, match="the generator had used up its CPU"):
         found.percentile(99) < ms(50)  # noqa: B015

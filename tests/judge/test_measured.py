@@ -26,8 +26,10 @@ def test_a_limit_beyond_the_interval_is_surely_kept_or_broken() -> None:
 
 @pytest.mark.parametrize("compare", ["__lt__", "__le__", "__gt__", "__ge__"])
 def test_a_limit_within_the_interval_never_passes_by_luck_in_either_direction(compare: str) -> None:
-    said = r"insufficient data: p99 is 50 ms \[4\d, 5\d\], which reaches across 51 ms; \d+ more seconds would"
-    with pytest.raises(InsufficientDataError, match=said):
+    sentence = (
+        r"insufficient data: p99 is 50 ms \[4\d, 5\d\], which reaches across 51 ms; \d+ more seconds would"
+    )
+    with pytest.raises(InsufficientDataError, match=sentence):
         getattr(p99(), compare)(ms(51))
 
 

@@ -122,13 +122,13 @@ def test_where_a_server_is_most_of_it_it_matters() -> None:
 
 @pytest.mark.parametrize("missing", ["app", "server"])
 def test_without_the_app_or_the_empty_handler_nothing_is_reported(missing: str) -> None:
-    kept = [one for one in HEAVY if one.trial.question != f"hello~{missing}"]
+    kept = [measurement for measurement in HEAVY if measurement.trial.question != f"hello~{missing}"]
     assert shared([*kept, failed(trial("uvicorn", layer("server")))]) is None
     assert own_share(replace(study(), questions=(APP,)), APP, HEAVY) is None
 
 
 def test_without_an_empty_route_the_framework_counts_as_the_apps() -> None:
-    kept = [one for one in HEAVY if one.trial.question != "hello~framework"]
+    kept = [measurement for measurement in HEAVY if measurement.trial.question != "hello~framework"]
     found = shared(kept)
     assert found is not None
     assert (found.beneath, found.framework) == (None, "")
@@ -140,10 +140,10 @@ def test_an_empty_handler_that_outruns_the_generator_still_tells_its_cpu_and_one
 ):
     def flagged(flag: Flag) -> list[Measurement]:
         return [
-            replace(one, flags=(flag,))
-            if one.trial.question == "hello~server" and one.trial.load == CLOSED
-            else one
-            for one in HEAVY
+            replace(measurement, flags=(flag,))
+            if measurement.trial.question == "hello~server" and measurement.trial.load == CLOSED
+            else measurement
+            for measurement in HEAVY
         ]
 
     assert shared(flagged(INVALID)) == shared(HEAVY)  # generator-saturated
@@ -154,7 +154,7 @@ def test_an_empty_handler_that_outruns_the_generator_still_tells_its_cpu_and_one
 def test_one_too_slow_for_a_low_rate_is_bound_by_cpu_where_its_closed_loop_keeps_a_cpu_busy() -> None:
     def closed(cpu_us: float, rps: float) -> list[Measurement]:
         both = [*cost("app", [cpu_us] * 3, [1.0] * 3, rps), *cost("server", [200] * 3, [1.0] * 3)]
-        return [one for one in both if one.trial.load == CLOSED]
+        return [measurement for measurement in both if measurement.trial.load == CLOSED]
 
     busy, asleep = shared(closed(900_000, 1)), shared(closed(900, 1))
     assert busy is not None
@@ -168,7 +168,7 @@ def test_what_ties_does_not_matter_where_the_server_is_below_the_margin() -> Non
     assert set(found.best) == {"uvicorn", "granian"}
     assert "it does not matter which. 93 % of the 7.8 ms of CPU" in found.sentence
     assert found.to_settle == ""
-    assert {one.contestant for one in found.standings} == {"uvicorn", "granian"}
+    assert {standing.contestant for standing in found.standings} == {"uvicorn", "granian"}
     (untold,) = verdict(tied()).answers
     assert untold.outcome is Outcome.CANNOT_TELL
 

@@ -75,10 +75,10 @@ def test_an_answer_says_who_was_not_run_any_further() -> None:
     }
     found = made.results(measured(rates), (QUESTION,))
     (answer,) = judge([replace(found, header=replace(found.header, study=study()))], made.STACKS).answers
-    (behind,) = (one for one in answer.standings if one.contestant == "gunicorn-sync")
+    (behind,) = (standing for standing in answer.standings if standing.contestant == "gunicorn-sync")
     assert (behind.rank, behind.blocks_done) == (3, 2)
     assert "after 2 blocks" in behind.stopped
-    assert not any(one.stopped for one in answer.standings if one is not behind)
+    assert not any(standing.stopped for standing in answer.standings if standing is not behind)
 
 
 def test_two_blocks_that_differ_beyond_all_that_was_presumed_settle_nothing() -> None:

@@ -24,8 +24,8 @@ QUESTION = replace(made.HELLO_Q, loads=(made.CLOSED, SCHEDULED))
 
 
 def measured(*steps: LoadStep, name: str = "uvicorn", load: Load = SCHEDULED) -> Measurement:
-    one = made.measured(made.trial(name, QUESTION, load=load), 100.0)
-    return replace(one, load=replace(one.load, steps=steps))
+    measurement = made.measured(made.trial(name, QUESTION, load=load), 100.0)
+    return replace(measurement, load=replace(measurement.load, steps=steps))
 
 
 def view(*steps: LoadStep) -> LatencyView:
@@ -115,9 +115,9 @@ def test_an_answer_says_it_and_reports_have_a_table() -> None:
 
 
 def test_steps_and_schedules_are_stored_and_read_again() -> None:
-    one = measured(step(100, 100), step(200, 150))
-    header = made.results([one], (QUESTION,)).header
-    text = f"{results.dump_header(header)}\n{results.dump(one)}\n"
+    measurement = measured(step(100, 100), step(200, 150))
+    header = made.results([measurement], (QUESTION,)).header
+    text = f"{results.dump_header(header)}\n{results.dump(measurement)}\n"
     found = results.parse(text.encode())
     assert found.header.study.questions == (QUESTION,)
-    assert found.trials == (one,)
+    assert found.trials == (measurement,)

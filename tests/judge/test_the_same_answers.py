@@ -62,7 +62,7 @@ def field_of(seed: int) -> Any:
     return {
         "ratio": _plain(pair.ratio),
         "spread": pair.spread,
-        "alone": [_plain(comparison.alone(one.label)) for one in samples],
+        "alone": [_plain(comparison.alone(sample.label)) for sample in samples],
         "half": comparison.half_width(pair, 9),
         "more": [_count(more_blocks(comparison, pair, part, 10)) for part in (0.01, 0.03, 0.1)],
     }
@@ -79,7 +79,7 @@ def change_of(seed: int) -> Any:
 
     figures = [Two(side(100), side(100 * (1 + 0.1 * number)), drift) for number in range(4)]
     machine = Restlessness.of(figures)
-    found = [estimate(one, machine) for one in figures]
+    found = [estimate(figure, machine) for figure in figures]
     chances = [one.chance() for one in found]
     return {
         "factor": machine.factor,

@@ -61,8 +61,8 @@ def test_versions_that_an_app_s_packages_asked_for_are_reported() -> None:
     stack = replace(STACKS["gevent"], requires=("gunicorn==27.0.1", "gevent==26.9.0", "psutil==7.0.0"))
     app = App("shop:app", "wsgi", "/python", "/shop", packages={"gunicorn": "21.2.0", "greenlet": "3.1.1"})
     ran = {**app.packages, "gevent": "24.11.1", "psutil": "7.0.0"}
-    one = replace(measured(replace(trial("gevent"), app=app), 100), packages=ran)
-    notes = judge([results([one])], {stack.name: stack}).notes
+    measurement = replace(measured(replace(trial("gevent"), app=app), 100), packages=ran)
+    notes = judge([results([measurement])], {stack.name: stack}).notes
     assert [note for note in notes if "as pinned here" in note] == [
         "gunicorn · gevent ran with gunicorn 21.2.0, which is installed beside the app, not 27.0.1 as pinned here.",
         "gunicorn · gevent ran with gevent 24.11.1, which goes with what the app has, not 26.9.0 as pinned here.",
@@ -72,7 +72,9 @@ def test_versions_that_an_app_s_packages_asked_for_are_reported() -> None:
 def test_a_revision_of_an_app_tells_no_command_that_could_not_repeat_it() -> None:
     app = App("shop:app", "wsgi", "/python", "/worktree", revision="HEAD~1")
     question = replace(HELLO_Q, app=app)
-    found = verdict([replace(one, trial=replace(one.trial, app=app)) for one in FAST], question)
+    found = verdict(
+        [replace(measurement, trial=replace(measurement.trial, app=app)) for measurement in FAST], question
+    )
     (standing,) = found.answers[0].standings
     assert standing.again is None
     assert repeat(found, found.answers[0], standing) == ""
@@ -98,7 +100,7 @@ def test_questions_not_run_and_pairs_left_out_are_reported() -> None:
     contestants = [Contestant("uvicorn"), Contestant("picky")]
     trials = steady("uvicorn", [197, 198, 196], THIRD_Q)
     found = judge([results(trials, [HELLO_Q, THIRD_Q], contestants)], STACKS)
-    assert [one.question for one in found.answers] == ["third-party"]
+    assert [answer.question for answer in found.answers] == ["third-party"]
     assert "hello: nothing of it was run." in found.notes
     assert "picky left out of third-party: it calls nobody." in found.notes
 
@@ -144,19 +146,19 @@ def test_whatever_is_left_of_a_race_gets_a_verdict(rows: list[tuple]) -> None:  
         of = trial(name, question, block, load)
         trials.append(failed(of) if rps is None else measured(of, rps, flags=flags, latencies_ms=[1.0, 2.0]))
     found = judge([results(trials, [HELLO_Q, THIRD_Q])], STACKS)
-    for one in found.answers:
-        first = {row.contestant for row in one.standings if row.rank == 1}
+    for answer in found.answers:
+        first = {row.contestant for row in answer.standings if row.rank == 1}
         # One too noisy to be told from those who reach all that the load allows is first, and not recommended.
-        assert set(one.best) <= first
+        assert set(answer.best) <= first
         # One alone that does not keep up with its load is first, and not recommended either.
-        assert one.best or len([row for row in one.standings if row.rank is not None]) <= 1
-        for row in one.standings:
+        assert answer.best or len([row for row in answer.standings if row.rank is not None]) <= 1
+        for row in answer.standings:
             if row.rank is not None:
                 assert row.rank == row.rank_low
                 assert row.rank <= (row.rank_high or 0)
-        if one.outcome is not Outcome.CANNOT_TELL:
-            best = next(row for row in one.standings if row.contestant == one.best[0])
+        if answer.outcome is not Outcome.CANNOT_TELL:
+            best = next(row for row in answer.standings if row.contestant == answer.best[0])
             assert best.bound != "at most"
             assert best.blocks_valid == best.blocks_done or best.bound == "at least"
-        assert one.sentence.endswith(".")
-        assert "nan" not in f"{one}".lower().replace("granian", "")
+        assert answer.sentence.endswith(".")
+        assert "nan" not in f"{answer}".lower().replace("granian", "")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from velodrome.judge.words import blocks, inverse, lead, listed, sentence
+from velodrome.judge.words import blocks, inverse, lead, list_names, sentence
 from velodrome.model.quantity import Interval
 
 
@@ -17,7 +17,7 @@ from velodrome.model.quantity import Interval
     ],
 )
 def test_names_are_listed_as_people_do(names: list[str], word: str, text: str) -> None:
-    assert listed(names, word) == text
+    assert list_names(names, word) == text
 
 
 def test_a_lead_is_a_multiple_when_large_and_percent_when_small() -> None:

@@ -8,7 +8,7 @@ import pytest
 from tests.judge import made
 
 from velodrome.judge.answering import answer
-from velodrome.judge.workers import checked, next_step, with_workers
+from velodrome.judge.workers import judge_check, next_step, with_workers
 from velodrome.model.load import Closed, Load, Open
 from velodrome.model.measurement import (
     FailureKind,
@@ -40,14 +40,20 @@ def seen(workers: int, load: Load, again: int = 0, **facts: Any) -> Measurement:
     rate = load.pace.rate if isinstance(load.pace, Open) else rps
     trial = made.trial("uvicorn", block=again, load=load)
     trial = replace(trial, contestant=with_workers(WHO, workers), part=PART)
-    one = made.measured(trial, rate, cpu_us=1e6 / rps)
+    measurement = made.measured(trial, rate, cpu_us=1e6 / rps)
     latency = Latency(p50, p50, p50, p90, p90, p90, p90, p90)
     rest = [WorkerUse(3 + n, (1 - busiest) / max(workers - 1, 1), 4) for n in range(workers - 1)]
     uses = (WorkerUse(1, 0.001, 0), WorkerUse(2, busiest, 60), *rest)
     return replace(
-        one,
-        load=replace(one.load, due=latency, sent=latency, ok=one.load.ok - failed, **facts.pop("load", {})),
-        server=replace(one.server, workers=uses),
+        measurement,
+        load=replace(
+            measurement.load,
+            due=latency,
+            sent=latency,
+            ok=measurement.load.ok - failed,
+            **facts.pop("load", {}),
+        ),
+        server=replace(measurement.server, workers=uses),
         **facts,
     )
 
@@ -61,7 +67,7 @@ def differing(workers: int, again: int, *loads: Load, **facts: Any) -> list[Meas
 
 
 def came_to(results: Sequence[Result], counts: tuple[int, ...] = (1, 2)) -> Any:
-    found = checked(WHO, STACK, counts, results)
+    found = judge_check(WHO, STACK, counts, results)
     assert found is not None
     return found
 
@@ -99,7 +105,7 @@ PROBLEMS: dict[str, tuple[tuple[Load, ...], dict[str, Any], str]] = {
 
 @pytest.mark.parametrize("which", PROBLEMS)
 def test_what_is_seen_twice_disqualifies(which: str) -> None:
-    loads, facts, said = PROBLEMS[which]
+    loads, facts, sentence = PROBLEMS[which]
     once = [*session(1), *differing(2, 0, *loads, **facts)]
     again = next_step(WHO, (1, 2), LOADS, once)
     assert again is not None
@@ -113,7 +119,7 @@ def test_what_is_seen_twice_disqualifies(which: str) -> None:
     assert next_step(WHO, (1, 2, 4), LOADS, twice) is None  # no need to try more
     found = came_to(twice)
     assert found.survived is False
-    assert said in found.sentence
+    assert sentence in found.sentence
 
 
 @pytest.mark.parametrize("which", PROBLEMS)
@@ -129,17 +135,17 @@ def test_a_slow_app_is_compared_with_its_own_time() -> None:
     """5 ms more of 200 ms is noise; 40 ms more is not."""
     for p50, survives in ((205.0, True), (240.0, False)):
         results = [
-            one
+            measurement
             for again in (0, 1)
             for count in (1, 2)
-            for one in differing(count, again, LOW, p50=p50 if count == 2 else 200.0, p90=p50)
+            for measurement in differing(count, again, LOW, p50=p50 if count == 2 else 200.0, p90=p50)
         ]
         assert came_to(results).survived is survives
 
 
 def test_a_fault_that_shows_only_at_four_is_found_where_four_are_asked_for() -> None:
-    results = [one for again in (0, 1) for count in (1, 2) for one in session(count, again)]
-    results += [one for again in (0, 1) for one in session(4, again, rps=500.0)]
+    results = [measurement for again in (0, 1) for count in (1, 2) for measurement in session(count, again)]
+    results += [measurement for again in (0, 1) for measurement in session(4, again, rps=500.0)]
     assert came_to(results[:16]).survived is True
     found = came_to(results, (1, 2, 4))
     assert found.survived is False
@@ -151,32 +157,39 @@ def test_a_server_that_does_not_start_with_two_is_out_and_a_package_that_is_miss
         results: list[Result] = []
         for again in (0, 1):
             results += session(1, again)
-            results += [made.failed(one.trial, "it ended", kind) for one in session(2, again)]
+            results += [made.failed(measurement.trial, "it ended", kind) for measurement in session(2, again)]
         assert came_to(results).survived is survived
 
 
 def test_a_rate_that_the_generator_ended_is_no_loss() -> None:
     ended = Flag(FlagKind.GENERATOR_SATURATED, Severity.INVALID, "The generator.", "More.")
     results = [
-        one
+        measurement
         for again in (0, 1)
         for count in (1, 2)
-        for one in differing(count, again, BUSY, **({"rps": 1000.0, "flags": (ended,)} if count == 2 else {}))
+        for measurement in differing(
+            count, again, BUSY, **({"rps": 1000.0, "flags": (ended,)} if count == 2 else {})
+        )
     ]
     assert came_to(results).survived is True
 
 
 def test_one_that_computes_and_gains_nothing_from_a_second_cpu_does_not_scale() -> None:
     two = Placement((0, 1), (2,), (2,), False, "nothing")
-    one_cpu = [one for again in (0, 1) for count in (1, 2) for one in session(count, again, rps=3500.0)]
-    assert came_to(one_cpu).scales_to is None  # there is no second CPU to gain from
-    placed = [replace(one, placement=two) for one in one_cpu]
-    assert came_to(placed).scales_to == 2  # as much as half of two
-    less = [
-        replace(one, placement=two)
+    one_cpu = [
+        measurement
         for again in (0, 1)
         for count in (1, 2)
-        for one in session(count, again, rps=4000.0 if count == 1 else 3000.0)
+        for measurement in session(count, again, rps=3500.0)
+    ]
+    assert came_to(one_cpu).scales_to is None  # there is no second CPU to gain from
+    placed = [replace(measurement, placement=two) for measurement in one_cpu]
+    assert came_to(placed).scales_to == 2  # as much as half of two
+    less = [
+        replace(measurement, placement=two)
+        for again in (0, 1)
+        for count in (1, 2)
+        for measurement in session(count, again, rps=4000.0 if count == 1 else 3000.0)
     ]
     found = came_to(less)
     assert (found.survived, found.scales_to) == (True, 1)
@@ -184,7 +197,9 @@ def test_one_that_computes_and_gains_nothing_from_a_second_cpu_does_not_scale() 
 
 
 def test_a_stack_without_workers_says_so_and_is_recommended() -> None:
-    found = checked(Contestant("waitress"), replace(STACK, name="waitress", knobs={"threads": 4}), (1, 2), ())
+    found = judge_check(
+        Contestant("waitress"), replace(STACK, name="waitress", knobs={"threads": 4}), (1, 2), ()
+    )
     assert found is not None
     assert found.survived is None
 
@@ -192,26 +207,32 @@ def test_a_stack_without_workers_says_so_and_is_recommended() -> None:
 def test_who_does_not_survive_is_shown_and_the_next_best_recommended() -> None:
     raced = [*made.FAST, *made.SLOW]
     collapsed = [
-        replace(one, trial=replace(one.trial, contestant=with_workers(Contestant("granian"), count)))
+        replace(
+            measurement,
+            trial=replace(measurement.trial, contestant=with_workers(Contestant("granian"), count)),
+        )
         for again in (0, 1)
         for count in (1, 2)
-        for one in session(count, again, rps=4000.0 if count == 1 else 450.0)
+        for measurement in session(count, again, rps=4000.0 if count == 1 else 450.0)
     ]
     found = answer(made.HELLO_Q, raced, made.STACKS, checks=collapsed, worker_counts=(1, 2))
     assert found is not None
     assert found.best == ("uvicorn",)
     assert found.outcome is Outcome.WINNER
-    row = next(one for one in found.standings if one.contestant == "granian")
+    row = next(standing for standing in found.standings if standing.contestant == "granian")
     assert row.rank is None
     assert row.throughput_rps is not None
     assert "450/s with 2 workers" in row.notes[0]
-    assert [one.contestant for one in found.checks] == ["granian"]
+    assert [check.contestant for check in found.checks] == ["granian"]
     assert any("not checked" in one for one in found.why)
     both = answer(
         made.HELLO_Q, raced, made.STACKS, checks=[*collapsed, *session(1), *session(2)], worker_counts=(1, 2)
     )
     assert both is not None
-    assert [(one.contestant, one.survived) for one in both.checks] == [("uvicorn", True), ("granian", False)]
+    assert [(check.contestant, check.survived) for check in both.checks] == [
+        ("uvicorn", True),
+        ("granian", False),
+    ]
 
 
 def test_a_run_without_a_check_is_judged_as_before() -> None:

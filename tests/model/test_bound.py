@@ -24,7 +24,7 @@ def test_a_bound_is_read_in_the_unit_of_the_figure(bound: Bound | float, unit: U
 
 
 @pytest.mark.parametrize(
-    ("bound", "unit", "said"),
+    ("bound", "unit", "sentence"),
     [
         (50, Unit.MILLISECONDS, r"p99 is in milliseconds: compare it with ms\(50\), not with 50"),
         (per_second(5), Unit.MILLISECONDS, r"not with 5/s"),
@@ -37,7 +37,7 @@ def test_a_bound_is_read_in_the_unit_of_the_figure(bound: Bound | float, unit: U
     ],
 )
 def test_a_bound_of_another_kind_is_refused_with_what_to_write(
-    bound: Bound | float, unit: Unit, said: str
+    bound: Bound | float, unit: Unit, sentence: str
 ) -> None:
-    with pytest.raises(TypeError, match=said):
+    with pytest.raises(TypeError, match=sentence):
         within(bound, unit, "p99")

@@ -27,9 +27,9 @@ def test_an_unknown_figure_never_makes_a_condition_false_by_itself(
 
 def test_only_what_decides_is_reported() -> None:
     found = decide(read("p50 > 50ms or p99 > 50ms or p90 > 50ms"), given(p50=False, p99=True, p90=None))  # type: ignore[arg-type]
-    assert [one.comparison.metric.name for one in found.because] == ["p99"]
+    assert [compared.comparison.metric.name for compared in found.because] == ["p99"]
     found = decide(read("p50 > 50ms or p90 > 50ms"), given(p50=False, p90=None))  # type: ignore[arg-type]
-    assert [one.comparison.metric.name for one in found.because] == ["p90"]
+    assert [compared.comparison.metric.name for compared in found.because] == ["p90"]
     found = decide(read("p50 > 50ms and p90 > 50ms"), given(p50=True, p90=True))  # type: ignore[arg-type]
     assert len(found.because) == 2
 
@@ -58,7 +58,7 @@ def test_a_lower_bound_tells_only_what_every_higher_value_would(
 
 def test_every_comparison_of_a_condition_is_found() -> None:
     found = comparisons(read("p99 > 50ms or (errors > 1% and rate < 5/s)"))
-    assert [one.metric.name for one in found] == ["p99", "errors", "rate"]
+    assert [comparison.metric.name for comparison in found] == ["p99", "errors", "rate"]
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from velodrome.model.condition import Comparison, Condition, Every, Relation, Some, load_metric, read, written
+from velodrome.model.condition import (
+    Comparison,
+    Condition,
+    Every,
+    Relation,
+    Some,
+    load_metric,
+    read,
+    write_condition,
+)
 from velodrome.model.errors import ConditionError, UnknownLoadMetricError, VelodromeError
 
 
@@ -115,7 +124,7 @@ def flattened(condition: Condition) -> Condition:
     )
 )
 def test_what_is_written_reads_back_the_same(condition: Condition) -> None:
-    assert flattened(read(written(condition))) == flattened(condition)
+    assert flattened(read(write_condition(condition))) == flattened(condition)
 
 
 @given(st.text(alphabet="p99.sent >=<()0123456789ms%/ andor\u2028é", max_size=40))

@@ -66,3 +66,21 @@ def test_an_estimate_is_rounded_to_what_its_interval_deserves(
 def test_rounding_never_moves_a_number_by_more_than_half_a_percent(value: float) -> None:
     shown = float(quantity.number(value).replace(" ", ""))
     assert shown == pytest.approx(value, rel=0.0051)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (1213.4, "1 210"),
+        (38.62, "38.6"),
+        (0.5, "0.5"),
+        (2.0, "2"),
+        (0.0, "0"),
+        (None, "–"),
+        (float("inf"), "–"),
+    ],
+)
+def test_a_number_within_a_sentence_has_no_exponent_and_no_zeros_at_its_end(
+    value: float | None, text: str
+) -> None:
+    assert quantity.significant(value) == text

@@ -44,12 +44,12 @@ HARD = 'p/w+d ="é\\€%41'
     ],
 )
 def test_names_of_secrets(name: str) -> None:
-    assert secrets.named(name)
+    assert secrets.names_secret(name)
 
 
 @pytest.mark.parametrize("name", ["KEYBOARD", "MONKEY", "AUTHOR", "page", "PATH", "id", "COMPASS", "signal"])
 def test_names_that_only_look_alike(name: str) -> None:
-    assert not secrets.named(name)
+    assert not secrets.names_secret(name)
 
 
 @pytest.mark.parametrize(
@@ -206,9 +206,9 @@ def test_of_plain_data_texts_are_masked_and_names_and_figures_are_not() -> None:
 
     secrets.of_variable("A_TOKEN", "gunicorn-sync")
     noun = Noun("x", "gunicorn-sync", ("it is gunicorn-sync", "fine"), 5)
-    assert secrets.masked(noun) == Noun("x", "gunicorn-sync", (f"it is {MARK}", "fine"), 5)
+    assert secrets.mask_noun(noun) == Noun("x", "gunicorn-sync", (f"it is {MARK}", "fine"), 5)
     untouched = {"a": [1, 2.5, None, True, "text"]}
-    assert secrets.masked(untouched) is untouched
+    assert secrets.mask_noun(untouched) is untouched
 
 
 def test_an_error_never_says_one() -> None:

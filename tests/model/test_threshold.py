@@ -25,7 +25,7 @@ def test_a_threshold_is_a_metric_and_by_how_much_it_may_become_worse(
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "sentence"),
     [
         ("p99 > 10ms", "write a metric and by how much it may become worse: 'p99 [+]10%'"),
         ("p98 +10%", "'p98' is not compared; these are: throughput, p50"),
@@ -35,8 +35,8 @@ def test_a_threshold_is_a_metric_and_by_how_much_it_may_become_worse(
         ("", "write a metric"),
     ],
 )
-def test_what_is_no_threshold_is_refused_with_what_to_write(text: str, said: str) -> None:
-    with pytest.raises(ThresholdError, match=said):
+def test_what_is_no_threshold_is_refused_with_what_to_write(text: str, sentence: str) -> None:
+    with pytest.raises(ThresholdError, match=sentence):
         threshold(text)
 
 

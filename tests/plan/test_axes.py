@@ -178,4 +178,4 @@ def test_a_ramp_is_told_in_ten_parts_and_loads_that_differ_have_labels_that_do()
     ],
 )  # fmt: skip
 def test_a_rate_that_changes_wrongly_is_told_in_its_place(load: str, sentence: str) -> None:
-    assert any(sentence in one for one in problems(with_load(load))), problems(with_load(load))
+    assert any(sentence in problem for problem in problems(with_load(load))), problems(with_load(load))

@@ -1,7 +1,7 @@
 import pytest
 
 from velodrome.guest import catalog
-from velodrome.plan.matrix import candidate, grid, refined
+from velodrome.plan.matrix import candidate, grid, neighbours
 
 STACKS = catalog.stacks()
 
@@ -45,6 +45,6 @@ def test_a_candidate_has_only_the_knobs_that_differ_from_the_defaults() -> None:
 def test_a_backlog_is_tried_around_the_best_alone() -> None:
     best = candidate(STACKS["gunicorn-gthread"], {"workers": 2})
     assert "gunicorn-gthread[backlog=128,workers=2]" in [
-        one.label for one in refined(best, STACKS["gunicorn-gthread"])
+        neighbour.label for neighbour in neighbours(best, STACKS["gunicorn-gthread"])
     ]
     assert not any("backlog" in label for label in labels("gunicorn-gthread"))

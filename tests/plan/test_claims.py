@@ -5,7 +5,7 @@ from tests.plan.made import KNOWN, STACKS, problems, study
 from tests.plan.study_text import BASE
 
 from velodrome.model.claim import Arithmetic, Check, Claim, Contradiction, Figure
-from velodrome.plan.matrix import lay_out, narrowed
+from velodrome.plan.matrix import lay_out, narrow
 from velodrome.plan.study_file import parse
 
 CLAIM = '[[claims]]\nname = "G1"\nsays = "it is faster"\n'
@@ -105,8 +105,8 @@ def test_the_quick_form_names_loads_as_they_are_called_in_it() -> None:
 def test_a_part_of_a_study_keeps_the_claims_it_is_about() -> None:
     text = with_check('metric = "cpu_us"\nof = "hello/uvicorn"\nat_most = 9')
     asked = study(text)
-    assert len(narrowed(asked, lay_out(asked, STACKS, ["hello/uvicorn"])).claims) == 1
-    assert narrowed(asked, lay_out(asked, STACKS, ["hello/sync"])).claims == ()
+    assert len(narrow(asked, lay_out(asked, STACKS, ["hello/uvicorn"])).claims) == 1
+    assert narrow(asked, lay_out(asked, STACKS, ["hello/sync"])).claims == ()
 
 
 @pytest.mark.parametrize(
@@ -192,12 +192,12 @@ def test_a_bad_check_is_told_with_its_cure(keys: str, sentence: str) -> None:
     ],
 )
 def test_a_bad_claim_is_told_with_its_cure(text: str, sentence: str) -> None:
-    assert any(sentence in one for one in problems(BASE + text + "\n")), problems(BASE + text + "\n")
+    assert any(sentence in problem for problem in problems(BASE + text + "\n")), problems(BASE + text + "\n")
 
 
 def test_two_claims_of_one_name_are_refused() -> None:
     check = '[[claims.checks]]\nmetric = "cpu_us"\nof = "hello/sync"\nat_most = 1\n'
-    assert any("'G1' is already claims[0]" in one for one in problems(BASE + (CLAIM + check) * 2))
+    assert any("'G1' is already claims[0]" in problem for problem in problems(BASE + (CLAIM + check) * 2))
 
 
 def test_a_check_may_inform_beside_one_that_decides() -> None:

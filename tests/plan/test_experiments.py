@@ -5,7 +5,7 @@ from tests.plan.made import STACKS, problems, study, with_load
 
 from velodrome.model.claim import Experiment
 from velodrome.model.errors import NothingSelectedError
-from velodrome.plan.matrix import lay_out, narrowed
+from velodrome.plan.matrix import lay_out, narrow
 
 ONE = with_load("{connections = 1, duration = 1}")
 
@@ -25,9 +25,9 @@ def test_an_experiment_is_read_with_what_differs_from_its_kind() -> None:
 def test_it_can_be_chosen_alone_and_left_out_of_the_quick_form() -> None:
     asked = study(with_experiment('kind = "canary"'))
     laid_out = lay_out(asked, STACKS, ["canary"])
-    assert [one.name for one in laid_out.experiments] == ["canary"]
+    assert [experiment.name for experiment in laid_out.experiments] == ["canary"]
     assert laid_out.sessions == ()
-    assert narrowed(asked, laid_out).questions == ()
+    assert narrow(asked, laid_out).questions == ()
     assert lay_out(asked, STACKS, ["hello"]).experiments == ()
     with pytest.raises(NothingSelectedError):
         lay_out(asked, STACKS, ["canari"])
@@ -52,4 +52,6 @@ def test_it_can_be_chosen_alone_and_left_out_of_the_quick_form() -> None:
     ],
 )
 def test_a_bad_experiment_is_told_with_its_cure(keys: str, sentence: str) -> None:
-    assert any(sentence in one for one in problems(with_experiment(keys))), problems(with_experiment(keys))
+    assert any(sentence in problem for problem in problems(with_experiment(keys))), problems(
+        with_experiment(keys)
+    )

@@ -6,7 +6,7 @@ from tests.plan.made import KNOWN, STACKS, problems, study, with_load
 from velodrome.model.load import Closed, Load, Schedule, Step
 from velodrome.model.study import Question
 from velodrome.plan.matrix import lay_out
-from velodrome.plan.study_file import parse, scaled
+from velodrome.plan.study_file import parse, scale_load
 
 TEXT = """\
 contestants = ["uvicorn", {stack = "gunicorn-sync", workers = 2}]
@@ -54,7 +54,7 @@ def test_a_study_without_the_table_has_a_quick_form_too() -> None:
 def test_no_load_becomes_too_short_to_mean_anything(
     recipe: str, load: Load, duration_s: float, requests: int | None
 ) -> None:
-    found = scaled(load, 0.1, Question("q", KNOWN.recipes[recipe], (load,)))
+    found = scale_load(load, 0.1, Question("q", KNOWN.recipes[recipe], (load,)))
     assert (found.duration_s, found.requests) == (duration_s, requests)
 
 
@@ -88,10 +88,10 @@ def test_single_loads_can_be_left_out_too() -> None:
 def test_a_schedule_in_little_comes_to_the_same_rates() -> None:
     load = Load(Schedule((Step(100, 4.0), Step(200, 4.0, 300))), 10.0, warmup_s=1.0)
     question = study(TEXT).questions[0]
-    short = scaled(load, 0.5, question)
+    short = scale_load(load, 0.5, question)
     assert short.pace == Schedule((Step(100, 2.0), Step(200, 2.0, 300)))
     assert (short.duration_s, short.warmup_s) == (5, 0.5)
-    least = scaled(load, 0.001, question)
+    least = scale_load(load, 0.001, question)
     assert isinstance(least.pace, Schedule)
     assert least.duration_s == 0.5
     assert least.pace.span_s == pytest.approx(0.4)

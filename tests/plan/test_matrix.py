@@ -9,7 +9,7 @@ from tests.plan.made import KNOWN, STACKS
 
 from velodrome.model.errors import NothingSelectedError
 from velodrome.model.study import matches
-from velodrome.plan.matrix import lay_out, narrowed, order
+from velodrome.plan.matrix import lay_out, narrow, order
 from velodrome.plan.study_file import parse
 
 STUDY = parse(
@@ -96,10 +96,10 @@ def test_a_filtered_race_keeps_the_order_of_the_whole() -> None:
 
 
 def test_a_filtered_race_is_a_study_of_what_it_runs() -> None:
-    small = narrowed(STUDY, lay_out(STUDY, STACKS, ("third/gunicorn*",)))
+    small = narrow(STUDY, lay_out(STUDY, STACKS, ("third/gunicorn*",)))
     assert [question.name for question in small.questions] == ["third"]
     assert [contestant.label for contestant in small.contestants] == ["gunicorn-sync[workers=2]"]
-    assert narrowed(STUDY, lay_out(STUDY, STACKS)) == STUDY
+    assert narrow(STUDY, lay_out(STUDY, STACKS)) == STUDY
 
 
 def test_a_pattern_that_matches_nothing_names_the_nearest() -> None:

@@ -23,20 +23,20 @@ def test_a_version_of_an_interpreter_is_no_file(python: str) -> None:
     "python", ["./x.sh", "/usr/bin/env", "evil", "3.12/bin/python", "..", "-c", "3.12\u202e"]
 )
 def test_all_else_is_executed(python: str) -> None:
-    (one,) = of(f'{{stack = "uvicorn", name = "old", python = "{python}"}}')
-    assert one == Named(Deed.EXECUTES, python, "contestant old")
+    (named,) = of(f'{{stack = "uvicorn", name = "old", python = "{python}"}}')
+    assert named == Named(Deed.EXECUTES, python, "contestant old")
 
 
 def test_packages_are_named_as_sorted_requirements() -> None:
-    (one,) = of('{stack = "uvicorn", name = "old", packages = {uvloop = "0.19", httptools = "0.6"}}')
-    assert one == Named(Deed.INSTALLS, "httptools==0.6 uvloop==0.19", "contestant old")
+    (named,) = of('{stack = "uvicorn", name = "old", packages = {uvloop = "0.19", httptools = "0.6"}}')
+    assert named == Named(Deed.INSTALLS, "httptools==0.6 uvloop==0.19", "contestant old")
 
 
 def test_what_several_name_is_told_once() -> None:
     found = of(
         '{stack = "uvicorn", name = "a", python = "./x"}, {stack = "uvicorn", name = "b", python = "./x"}, "picky"'
     )
-    assert [one.place for one in found] == ["contestant a"]
+    assert [named.place for named in found] == ["contestant a"]
 
 
 def test_experiments_name_them_too() -> None:

@@ -5,7 +5,7 @@ from tests.plan.made import KNOWN, STACKS, problems, study
 from tests.plan.study_text import BASE
 
 from velodrome.model.claim import PublishedRow, PublishedTable
-from velodrome.plan.matrix import lay_out, narrowed
+from velodrome.plan.matrix import lay_out, narrow
 from velodrome.plan.study_file import parse
 
 TABLE = """
@@ -65,5 +65,5 @@ def test_the_quick_form_names_the_loads_as_they_are_called_in_it() -> None:
 
 def test_rows_of_what_is_not_run_are_left_out() -> None:
     whole = study(BASE + TABLE)
-    some = narrowed(whole, lay_out(whole, STACKS, only=["hello/uvicorn"]))
+    some = narrow(whole, lay_out(whole, STACKS, only=["hello/uvicorn"]))
     assert [row.of for row in some.tables[0].rows] == ["hello/uvicorn"]

@@ -97,7 +97,7 @@ recipe = {steps = [{do = "slep"}, {do = "sleep", ms = -1, size = 3}, {do = "body
     ],
 )
 def test_what_is_no_study_is_reported(text: str, sentence: str) -> None:
-    assert any(sentence in one for one in problems(text)), problems(text)
+    assert any(sentence in problem for problem in problems(text)), problems(text)
 
 
 def test_several_errors_of_syntax_are_told_together() -> None:

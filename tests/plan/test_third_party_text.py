@@ -47,7 +47,7 @@ def test_a_body_may_be_a_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "sentence"),
     [
         ("A", "write VARIABLE=latency:50ms"),
         ("A=5ms,errors:200%", "'200%' is not a share of answers"),
@@ -58,10 +58,10 @@ def test_a_body_may_be_a_file(tmp_path: Path) -> None:
         ("A=body:@nowhere.json", "cannot read nowhere.json"),
     ],
 )
-def test_what_makes_no_sense_is_told_with_what_to_write(text: str, said: str) -> None:
+def test_what_makes_no_sense_is_told_with_what_to_write(text: str, sentence: str) -> None:
     with pytest.raises(BadOptionError) as caught:
         read_third_party(text)
-    assert said in str(caught.value)
+    assert sentence in str(caught.value)
 
 
 @given(

@@ -64,6 +64,6 @@ def test_the_first_lap_has_three_questions_ten_stacks_and_fits_into_its_minutes(
     assert study.limits.cpus == 1
     assert not matrix.left_out
     assert all(
-        {one.pace.kind for one in question.loads} == {"closed", "open"} for question in study.questions
+        {load.pace.kind for load in question.loads} == {"closed", "open"} for question in study.questions
     )
     assert race_s(matrix.sessions, stacks) <= 270

@@ -142,8 +142,8 @@ def test_a_count_of_requests_stands_beside_the_same_load_by_time() -> None:
         dataclasses.replace(
             row,
             latency=tuple(
-                dataclasses.replace(one, load="closed-40-n500-wrk") if one.load.endswith("wrk") else one
-                for one in row.latency
+                dataclasses.replace(view, load="closed-40-n500-wrk") if view.load.endswith("wrk") else view
+                for view in row.latency
             ),
         )
         for row in made.standings

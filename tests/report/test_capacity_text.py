@@ -11,16 +11,16 @@ from velodrome.report import searches
 
 def test_the_highest_rate_is_told_with_cost_and_bound() -> None:
     told = "\n".join(searches.lines(rate(Ending.CONVERGED, Interval(404, 412, 420)), TITLE))
-    said = "with p99 < 200ms and errors < 0.1% (Poisson arrivals): 412/s [404, 420], 95 %, of 3 loads."
-    assert said in told
+    sentence = "with p99 < 200ms and errors < 0.1% (Poisson arrivals): 412/s [404, 420], 95 %, of 3 loads."
+    assert sentence in told
     assert "4 700 µs a request" in told
     assert "There its CPU is in use to 97 %." in told
     assert "26 loads in 96 s." in told
 
 
 def test_what_never_holds_says_why() -> None:
-    said = searches.sentence(rate(Ending.NEVER, None, "p99 was 300 ms, and the limit is 200 ms"))
-    assert said == (
+    sentence = searches.sentence(rate(Ending.NEVER, None, "p99 was 300 ms, and the limit is 200 ms"))
+    assert sentence == (
         "There is no rate with p99 < 200ms and errors < 0.1% (Poisson arrivals), because even at 50.0/s p99 was "
         "300 ms, and the limit is 200 ms."
     )

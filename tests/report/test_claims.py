@@ -67,7 +67,7 @@ def test_a_verdict_with_claims_is_read_back_as_it_was(tmp_path: object) -> None:
     ],
 )
 def test_a_check_without_words_is_told_by_its_figures(check: Check, about: str) -> None:
-    (row,) = claims.shown(
+    (row,) = claims.show_claim(
         CLAIMS[2].__class__(CLAIMS[2].claim, Judgement.HOLDS, (Checked(check, Judgement.HOLDS, None),), "")
     ).rows
     assert row.about == about

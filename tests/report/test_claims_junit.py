@@ -14,10 +14,10 @@ def test_each_claim_is_a_case_and_one_that_does_not_hold_fails() -> None:
     check(root)
     cases = {str(case.get("name")): case for case in root.iter("testcase")}
     assert len(cases) == len(judged.claims)
-    for one in judged.claims:
-        case = next(case for name, case in cases.items() if name.startswith(one.claim.name + " "))
-        assert (case.find("failure") is not None) == (one.judgement is Judgement.FAILS)
-        assert (case.find("skipped") is not None) == (one.judgement is Judgement.CANNOT_TELL)
+    for claim in judged.claims:
+        case = next(case for name, case in cases.items() if name.startswith(claim.claim.name + " "))
+        assert (case.find("failure") is not None) == (claim.judgement is Judgement.FAILS)
+        assert (case.find("skipped") is not None) == (claim.judgement is Judgement.CANNOT_TELL)
 
 
 def test_a_study_without_claims_says_so() -> None:

@@ -12,7 +12,7 @@ from tests.report.made_up_doctor import hostile, ill, well
 from velodrome.model.diagnosis import Examination
 from velodrome.report import schema
 from velodrome.report.diagnoses import junit_text, lines
-from velodrome.report.json import written
+from velodrome.report.json import to_json
 
 pytestmark = pytest.mark.unit
 EVERY = pytest.mark.parametrize("found", [ill(), well(), hostile()], ids=["ill", "well", "hostile"])
@@ -39,7 +39,7 @@ def test_the_surest_and_costliest_stand_first() -> None:
 
 
 def test_the_document_and_the_text_are_as_they_were_looked_at(golden: Callable[[str, str], None]) -> None:
-    golden("doctor.json", written(ill().document()))
+    golden("doctor.json", to_json(ill().document()))
     golden("doctor.txt", "\n".join([*lines(ill()), "", *lines(well())]) + "\n")
 
 

@@ -33,7 +33,12 @@ def examined(*diagnoses: Diagnosis, **more: object) -> Examination:
 
 def test_the_costliest_cause_stands_first_and_what_is_none_last() -> None:
     found = examined(NONE, SMALL, OPEN, CAUSE)
-    assert [one.id for one in found.diagnoses] == ["blocking-call", "log-cost", "nodelay", "gc-pause"]
+    assert [diagnosis.id for diagnosis in found.diagnoses] == [
+        "blocking-call",
+        "log-cost",
+        "nodelay",
+        "gc-pause",
+    ]
     text = "\n".join(lines(found))
     assert (
         text.index("blocking-call") < text.index("log-cost") < text.index("nodelay") < text.index("gc-pause")

@@ -22,7 +22,7 @@ def text(page: str) -> str:
 
 def test_a_cause_is_a_card_with_its_line_its_cost_its_cure_and_both_arms() -> None:
     page = render(ill())
-    said = text(page)
+    sentence = text(page)
     for part in (
         "2 causes proven",
         "pricing.py:88 in price",
@@ -34,13 +34,13 @@ def test_a_cause_is_a_card_with_its_line_its_cost_its_cure_and_both_arms() -> No
         "SLO p99 < 200ms, as it is: it holds up to 41.0/s",
         "SLO p99 < 200ms, cured: it holds up to 413/s",
     ):
-        assert part in said, part
+        assert part in sentence, part
     assert page.index("blocking-call") < page.index("log-cost") < page.index("gil-convoy")
-    assert "/srv/shop/" not in said
+    assert "/srv/shop/" not in sentence
 
 
 def test_every_lane_of_the_timeline_is_there_and_says_what_it_shows() -> None:
-    said = text(render(ill()))
+    sentence = text(render(ill()))
     for part in (
         "Event loop late: 3 times",
         "in price (pricing.py:88)",
@@ -48,7 +48,7 @@ def test_every_lane_of_the_timeline_is_there_and_says_what_it_shows() -> None:
         "(throttled): at most 0.3",
         "Listen queue overflowed: at most 12 connections",
     ):
-        assert part in said, part
+        assert part in sentence, part
 
 
 def test_lanes_share_their_seconds() -> None:
@@ -59,7 +59,7 @@ def test_lanes_share_their_seconds() -> None:
 
 
 def test_what_the_system_does_not_tell_is_said_and_not_drawn_as_none() -> None:
-    silent = replace(TIMELINE, counts=tuple(replace(one, throttled_s=None) for one in TIMELINE.counts))
+    silent = replace(TIMELINE, counts=tuple(replace(count, throttled_s=None) for count in TIMELINE.counts))
     assert f"(throttled): {NOT_TOLD}" in text(str(timeline_figure(silent)))
     empty = text(str(timeline_figure(Timeline("closed-8", 1.0, (), (), (), ()))))
     assert "Event loop: never late" in empty
@@ -67,10 +67,10 @@ def test_what_the_system_does_not_tell_is_said_and_not_drawn_as_none() -> None:
 
 
 def test_a_healthy_app_has_no_card_and_says_so() -> None:
-    said = text(render(well()))
-    assert "No cause was proven" in said
-    assert "SLO" not in said
-    assert "What happened when" not in said
+    sentence = text(render(well()))
+    assert "No cause was proven" in sentence
+    assert "SLO" not in sentence
+    assert "What happened when" not in sentence
 
 
 def test_nothing_that_an_app_chose_runs_or_breaks_out() -> None:

@@ -91,9 +91,9 @@ def test_a_second_without_answers_is_a_stall_only_where_answers_are_usual() -> N
     question = made_up.QUESTIONS[0]
     tornado = next(r for r in made_up.RUNNERS if r.stack == "tornado")
     stalled = made_up.measurement(tornado, question, question.loads[0], 0)
-    assert evidence.stalled(stalled) == [False, False, True, False, False]
+    assert evidence.stalled_seconds(stalled) == [False, False, True, False, False]
     slow = replace(stalled.load, series=tuple(replace(s, ok=s.ok and 2) for s in stalled.load.series))
-    assert not any(evidence.stalled(replace(stalled, load=slow)))
+    assert not any(evidence.stalled_seconds(replace(stalled, load=slow)))
 
 
 def test_littles_law_is_written_as_arithmetic() -> None:

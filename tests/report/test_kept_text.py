@@ -33,18 +33,18 @@ def test_text_of_files_reaches_no_terminal_raw() -> None:
     stock = Stock((harmful,), 1, 1)
     lines = [
         *listing.cache_lines(stock, "/c", NOW),
-        *listing.removed(stock),
-        *listing.verified(1, [Damage(harmful, ("\x1b[31m is missing",))]),
+        *listing.removed_lines(stock),
+        *listing.verified_lines(1, [Damage(harmful, ("\x1b[31m is missing",))]),
     ]
     assert "\x1b" not in "".join(lines)
     assert "\x1b" not in listing.cache_document(stock, "/c")
 
 
 def test_what_freed_nothing_says_who_keeps_it() -> None:
-    told = listing.removed(Stock((kept(),), 72_000_000, 12_000_000))
+    told = listing.removed_lines(Stock((kept(),), 72_000_000, 12_000_000))
     assert "12 MB" in told[-1]
     assert "60 MB" in told[-1]
-    assert len(listing.removed(Stock((), 0, 0))) == 1
+    assert len(listing.removed_lines(Stock((), 0, 0))) == 1
 
 
 def test_the_document_has_every_field() -> None:

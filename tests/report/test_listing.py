@@ -7,7 +7,7 @@ from velodrome.report import listing
 
 
 def test_columns_are_aligned_and_the_last_is_not_padded() -> None:
-    assert listing.aligned([("a", "bb", "c"), ("aaa", "b", "cc")]) == ["a    bb  c", "aaa  b   cc"]
+    assert listing.align_rows([("a", "bb", "c"), ("aaa", "b", "cc")]) == ["a    bb  c", "aaa  b   cc"]
 
 
 def test_a_stack_that_cannot_run_here_is_told_with_its_reason_and_a_broken_one_with_its_error() -> None:

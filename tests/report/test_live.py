@@ -76,7 +76,7 @@ def test_the_live_table_fits_any_screen(width: int, height: int) -> None:
     table = board.Board(made_up.STUDY, made_up.CALLED)
     for result in made_up.results()[:77]:
         table.add(result)
-    lines = live.fitted(table, "third-party/tornado closed-40", width, height)
+    lines = live.fit(table, "third-party/tornado closed-40", width, height)
     assert max(len(line.plain) for line in lines) <= width
     assert len(lines) <= height
 
@@ -85,7 +85,7 @@ def test_when_all_does_not_fit_the_question_that_runs_is_shown_and_the_others_by
     table = board.Board(made_up.STUDY, made_up.CALLED)
     for result in made_up.results()[:60]:
         table.add(result)
-    text = "\n".join(line.plain for line in live.fitted(table, "large/tornado closed-40", 100, 20))
+    text = "\n".join(line.plain for line in live.fit(table, "large/tornado closed-40", 100, 20))
     assert "Answers 220 kB · rate: closed-40" in text
     assert "Answers at once, 84 bytes: granian · rsgi  40 900" in text
 

@@ -135,13 +135,13 @@ def test_notes_stand_under_the_heading() -> None:
 def test_in_a_closed_loop_what_is_under_way_is_told_apart_from_what_failed() -> None:
     closed = {**OPEN, "model": "closed", "rate": None}
     outcomes = {"ok": 49_900, "unfinished": 50, "timeout": 50}
-    said = load_text.result(document(load=closed, ok=49_900, outcomes=outcomes))
-    assert said.endswith("50 failed (0.10 %), 50 in flight at the end")
+    sentence = load_text.result(document(load=closed, ok=49_900, outcomes=outcomes))
+    assert sentence.endswith("50 failed (0.10 %), 50 in flight at the end")
     outcomes = {"ok": 49_950, "unfinished": 50}
-    said = load_text.result(document(load=closed, ok=49_950, outcomes=outcomes))
-    assert said.endswith("none failed, 50 in flight at the end")
-    said = load_text.result(document(ok=49_950, outcomes=outcomes))
-    assert said.endswith("50 failed (0.10 %)")
+    sentence = load_text.result(document(load=closed, ok=49_950, outcomes=outcomes))
+    assert sentence.endswith("none failed, 50 in flight at the end")
+    sentence = load_text.result(document(ok=49_950, outcomes=outcomes))
+    assert sentence.endswith("50 failed (0.10 %)")
 
 
 def test_one_connection_is_told_as_one() -> None:
@@ -238,9 +238,9 @@ def test_a_load_that_changed_its_transport_says_for_which_answers() -> None:
     )
 
 
-@pytest.mark.parametrize(("median", "said"), [(16.1, "16.1 ms"), (None, "no answer")])
+@pytest.mark.parametrize(("median", "sentence"), [(16.1, "16.1 ms"), (None, "no answer")])
 def test_an_unfair_server_is_told_with_what_the_median_connection_waits(
-    median: float | None, said: str
+    median: float | None, sentence: str
 ) -> None:
     fairness: dict[str, float | None] = {
         "connections": 64,
@@ -253,4 +253,4 @@ def test_an_unfair_server_is_told_with_what_the_median_connection_waits(
     text = " ".join(" ".join(load_text.lines(document(flags=["unfair"], fairness=fairness), 80)).split())
     assert "⚑ unfair: " in text
     assert "5 of 64 connections" in text
-    assert said in text
+    assert sentence in text

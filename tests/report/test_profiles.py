@@ -62,7 +62,7 @@ def test_functions_that_a_server_named_are_escaped() -> None:
 
 
 def test_profiles_at_other_rates_or_in_a_closed_loop_are_not_compared() -> None:
-    closed = verdict(*(dataclasses.replace(one, rate=None) for one in both().profiles))
+    closed = verdict(*(dataclasses.replace(profile_view, rate=None) for profile_view in both().profiles))
     (section,) = profiles.sections(closed, TEXTS)
     assert len(section.graphs) == 2
 

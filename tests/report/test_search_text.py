@@ -8,7 +8,7 @@ PROBES = (Probe(100.0, True), Probe(200.0, False, "p99 was 61.3 ms, and the limi
 
 
 @pytest.mark.parametrize(
-    ("found", "said"),
+    ("found", "sentence"),
     [
         (
             RateFound(Ending.CONVERGED, Interval(4_118, 4_212, 4_301), "", PROBES),
@@ -34,8 +34,8 @@ PROBES = (Probe(100.0, True), Probe(200.0, False, "p99 was 61.3 ms, and the limi
         ),
     ],
 )
-def test_a_rate_is_told_in_a_sentence(found: RateFound, said: str) -> None:
-    assert searches.search_sentence(found, ["p99 > 50ms"], "constant") == said
+def test_a_rate_is_told_in_a_sentence(found: RateFound, sentence: str) -> None:
+    assert searches.search_sentence(found, ["p99 > 50ms"], "constant") == sentence
 
 
 def test_without_a_condition_the_server_has_to_keep_up() -> None:
@@ -47,7 +47,7 @@ def test_without_a_condition_the_server_has_to_keep_up() -> None:
 
 
 @pytest.mark.parametrize(
-    ("found", "said"),
+    ("found", "sentence"),
     [
         (
             ConnectionsFound(
@@ -68,8 +68,8 @@ def test_without_a_condition_the_server_has_to_keep_up() -> None:
         ),
     ],
 )
-def test_connections_are_told_in_a_sentence(found: ConnectionsFound, said: str) -> None:
-    assert searches.search_sentence(found, [], "poisson") == said
+def test_connections_are_told_in_a_sentence(found: ConnectionsFound, sentence: str) -> None:
+    assert searches.search_sentence(found, [], "poisson") == sentence
 
 
 def test_a_trial_is_a_line_without_control_codes() -> None:

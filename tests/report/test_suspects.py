@@ -49,9 +49,9 @@ def test_a_fault_is_told_once_with_everybody_who_is_suspected_of_it() -> None:
 
 def test_a_verdict_shows_them_in_each_of_its_reports() -> None:
     found = replace(verdict(), suspects=TWO)
-    said = shown(terminal.verdict_lines(found, {}, 80))
-    assert "Suspect: nodelay" in said
-    assert f"{PROVE}\n" in said, "a command is there to be copied, and never broken"
+    sentence = shown(terminal.verdict_lines(found, {}, 80))
+    assert "Suspect: nodelay" in sentence
+    assert f"{PROVE}\n" in sentence, "a command is there to be copied, and never broken"
     page = html.render(found, made_up.results(), made_up.HEADER)
     assert "Suspect: nodelay" in page
     assert "Suspect: nodelay" in markdown.text(found)

@@ -41,9 +41,9 @@ def test_the_answer_comes_first_and_what_to_paste_last() -> None:
 
 
 def test_the_least_cpu_is_told_at_its_rate() -> None:
-    said = tune_text.sentence(recommended(Goal.CPU))
-    assert "µs a request" in said
-    assert "at 300/s with p99 < 200ms (Poisson arrivals), the least CPU of what was tried." in said
+    sentence = tune_text.sentence(recommended(Goal.CPU))
+    assert "µs a request" in sentence
+    assert "at 300/s with p99 < 200ms (Poisson arrivals), the least CPU of what was tried." in sentence
 
 
 def test_growing_memory_is_told_with_what_to_do() -> None:

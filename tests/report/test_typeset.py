@@ -5,8 +5,8 @@ from velodrome.report.typeset import (
     FIGURE_SPACE,
     LINES,
     POINT_SPACE,
-    aligned,
-    aligned_figures,
+    align,
+    align_figures,
     estimate,
     plural,
     visible,
@@ -23,7 +23,7 @@ def test_what_a_terminal_obeys_is_made_visible_and_layout_stays() -> None:
 
 
 def test_decimal_points_stand_under_each_other() -> None:
-    assert aligned(["197 ±2", "9.87 ±0.11", "–", ""]) == [
+    assert align(["197 ±2", "9.87 ±0.11", "–", ""]) == [
         "197    ±2   ",
         "  9.87 ±0.11",
         "  –         ",
@@ -32,7 +32,7 @@ def test_decimal_points_stand_under_each_other() -> None:
 
 
 def test_in_proportional_type_missing_decimals_become_spaces_as_wide_as_figures() -> None:
-    whole, exact, missing = aligned_figures(["113", "2.29", "–"])
+    whole, exact, missing = align_figures(["113", "2.29", "–"])
     assert whole == f"113{POINT_SPACE}{FIGURE_SPACE * 2}"
     assert (exact, missing) == ("2.29", "–")
 

@@ -223,9 +223,9 @@ def test_no_canary_is_written_down_where_an_app_tells_all_and_dies_under_load(
     lines = (where / "out" / "results.jsonl").read_text().splitlines()
     (result,) = map(json.loads, lines[1:])
     # Its output is there, with marks in it: else nothing was searched.
-    said = "\n".join(result["last_lines"])
-    assert "cannot serve" in said
-    assert secrets.MARK in said
+    sentence = "\n".join(result["last_lines"])
+    assert "cannot serve" in sentence
+    assert secrets.MARK in sentence
     pay, login = json.loads(lines[0])["study"]["questions"][0]["app"]["requests"]
     assert pay["path"] == f"/pay?page=2&access_token={secrets.MARK}"
     assert dict(pay["headers"])["Content-Type"] == "application/json"

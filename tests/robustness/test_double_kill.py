@@ -61,7 +61,7 @@ tree = Ward(Order(
     argv=(sys.executable, "-c", *sys.argv[1:3]),
     env={},
     groups=bounds(Limits(), (0,), where).groups,
-    scratch=(str(scratch.named("server")),),
+    scratch=(str(scratch.new_path("server")),),
 ))
 while "up" not in tree.tail.lines(): time.sleep(0.01)
 print("up", flush=True)
@@ -263,8 +263,8 @@ loads = [
         return {result.trial.key for result in store.read(self.out).trials}
 
     def end(self) -> str:
-        said, _ = self.process.communicate(timeout=200)
-        return said
+        sentence, _ = self.process.communicate(timeout=200)
+        return sentence
 
 
 def killed_again_and_again(tmp_path: Path, kills: int, capsys: pytest.CaptureFixture[str]) -> None:
@@ -283,7 +283,7 @@ def killed_again_and_again(tmp_path: Path, kills: int, capsys: pytest.CaptureFix
             doomed = {"wardens": wardens, "sentinels": sentinels, "both": sentinels + wardens}[whom]
             left.kill([race.pid, *doomed])
             moments.append(moment)
-        said = race.end()
+        sentence = race.end()
         if before and (left.folders(race.pid, tmp_path) or race.process.returncode == 0):
             # A start has come so far as to start anything: nothing of the one before is left.
             assert left.alive(before.pid, before.token) == [], number
@@ -299,15 +299,15 @@ def killed_again_and_again(tmp_path: Path, kills: int, capsys: pytest.CaptureFix
         swept["processes"] += len(left.alive(race.pid, race.token))
         swept["folders"] += len(left.folders(race.pid, tmp_path))
         swept["groups"] += len(left.groups(race.pid))
-        assert kept <= race.finished(), (number, said)
+        assert kept <= race.finished(), (number, sentence)
         kept, before = race.finished(), race
         if race.process.returncode == 0:
-            assert len(kept) == race.TRIALS, said
+            assert len(kept) == race.TRIALS, sentence
             completed += 1
             out, kept = tmp_path / f"out-{completed}", set()
     last = Race(tmp_path, out)
-    said = last.end()
-    assert last.process.returncode == 0, said
+    sentence = last.end()
+    assert last.process.returncode == 0, sentence
     assert len(last.finished()) == last.TRIALS
     lines = (out / store.NAME).read_text().splitlines()
     assert all(json.loads(line) for line in lines)

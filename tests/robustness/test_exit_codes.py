@@ -242,8 +242,8 @@ def with_bug(raising: str, words: Sequence[str] = ("studies",)) -> tuple[str, ..
 def test_a_bug_ends_with_3_and_its_traceback_is_in_the_file_that_is_named(
     raising: str, named: Sequence[str], where: Path
 ) -> None:
-    said = one_sentence(ended(with_bug(raising), where), *named)
-    crash = Path(said.partition("traceback is in ")[2].partition(";")[0])
+    sentence = one_sentence(ended(with_bug(raising), where), *named)
+    crash = Path(sentence.partition("traceback is in ")[2].partition(";")[0])
     assert crash.parent == where / "cache" / "crashes"
     assert "Traceback" in crash.read_text()
     assert named[0] in crash.read_text()
@@ -258,9 +258,9 @@ def test_memory_that_is_refused_is_no_bug(where: Path) -> None:
 def test_a_traceback_that_the_cache_cannot_keep_goes_to_the_temporary_files(where: Path) -> None:
     (where / "scratch").mkdir()
     unwritable = {"VELODROME_CACHE": "/proc/nowhere", "TMPDIR": str(where / "scratch")}
-    said = one_sentence(ended(with_bug("raise KeyError('absent')"), where, **unwritable), "KeyError")
+    sentence = one_sentence(ended(with_bug("raise KeyError('absent')"), where, **unwritable), "KeyError")
     (crash,) = (where / "scratch").iterdir()
-    assert str(crash) in said
+    assert str(crash) in sentence
     assert "Traceback" in crash.read_text()
 
 
@@ -279,7 +279,7 @@ def test_only_the_newest_tracebacks_are_kept(where: Path) -> None:
     for number in range(30):
         (crashes / f"velodrome-crash-20000101-0000{number:02}-1-1.txt").write_text("old")
     one_sentence(ended(with_bug("raise KeyError('absent')"), where), "KeyError")
-    kept = sorted(one.name for one in crashes.iterdir())
+    kept = sorted(path.name for path in crashes.iterdir())
     assert len(kept) == 20
     assert kept[0].startswith("velodrome-crash-20000101-000011")
 
@@ -310,8 +310,8 @@ def test_a_reader_that_goes_away_ends_a_race_as_it_ends_other_programs(where: Pa
         assert race.stderr is not None
         race.stdout.readline()
         race.stdout.close()
-        said = race.stderr.read()
-    assert (race.returncode, said) == (141, "")
+        sentence = race.stderr.read()
+    assert (race.returncode, sentence) == (141, "")
 
 
 def limited(option: str, words: Sequence[str], prefix: Sequence[str] = ()) -> tuple[str, ...]:
@@ -541,9 +541,9 @@ def test_who_dies_in_mid_span_fails_that_trial_by_name_and_the_race_goes_on(who:
         victims = engine if who == "engine" else children(us, sign)
         if who == "warden":
             victims = [
-                one
-                for one in victims
-                if any("io_generators" in " ".join(c.cmdline()) for c in one.children())
+                victim
+                for victim in victims
+                if any("io_generators" in " ".join(c.cmdline()) for c in victim.children())
             ]
         assert victims, who
         os.kill(victims[0].pid, signal.SIGKILL)
@@ -559,7 +559,7 @@ def test_who_dies_in_mid_span_fails_that_trial_by_name_and_the_race_goes_on(who:
 
 def sends(engine: psutil.Process) -> bool:
     """Whether a load generator has connections, in whatever network it is."""
-    links = [os.readlink(one) for one in Path(f"/proc/{engine.pid}/fd").iterdir() if one.is_symlink()]
+    links = [os.readlink(path) for path in Path(f"/proc/{engine.pid}/fd").iterdir() if path.is_symlink()]
     sockets = {link[8:-1] for link in links if link.startswith("socket:[")}
     table = Path(f"/proc/{engine.pid}/net/tcp").read_text().splitlines()[1:]
     return any(row.split()[3] == "01" and row.split()[9] in sockets for row in table)
@@ -567,10 +567,10 @@ def sends(engine: psutil.Process) -> bool:
 
 def children(of: psutil.Process, sign: str) -> list[psutil.Process]:
     found = []
-    for one in of.children(recursive=True):
+    for process in of.children(recursive=True):
         try:
-            if any(sign in word for word in one.cmdline()):
-                found.append(one)
+            if any(sign in word for word in process.cmdline()):
+                found.append(process)
         except psutil.Error:
             continue
     return found

@@ -176,9 +176,9 @@ def run(
         env=environment(way, hostile.seen),
         timeout=longest_s,
     )
-    said = ran.stdout + ran.stderr
-    assert hostile.imports(way) == [], said
-    assert ran.returncode in codes, said
+    sentence = ran.stdout + ran.stderr
+    assert hostile.imports(way) == [], sentence
+    assert ran.returncode in codes, sentence
     files = len([*hostile.folder.rglob("*.py")])
     print(f"{' '.join(words)}: {files} files named like modules, none imported")
 
@@ -248,8 +248,8 @@ with third_party.start() as third:
     assert third.port
 """,
     "idle connections": """
-from velodrome.run.idle_clients import held
-with held(2, URL) as idle:
+from velodrome.run.idle_clients import hold_idle
+with hold_idle(2, URL) as idle:
     assert idle.facts().opened == 2
 """,
     "another load generator": """

@@ -107,9 +107,9 @@ def test_whatever_moment_an_installer_is_killed_at_what_counts_as_whole_is_whole
         if second is None:
             second = installing()
         with second:
-            out, said = second.communicate(timeout=60)
-        assert second.returncode == 0, said
-        waited += f"process {first.pid} of" in said
+            out, sentence = second.communicate(timeout=60)
+        assert second.returncode == 0, sentence
+        waited += f"process {first.pid} of" in sentence
         assert Path(out.strip()).exists()
         (home,) = whole(root)
         assert imports(home)
@@ -142,9 +142,9 @@ def test_a_random_damaged_file_is_noticed_and_mended(index: Path, tmp_path: Path
         assert record.damage(home) == ""
     (home / drawn[0]).unlink()
     with installing() as again:
-        _, said = again.communicate(timeout=60)
+        _, sentence = again.communicate(timeout=60)
     assert again.returncode == 0
-    assert f"{drawn[0]} is missing" in said
+    assert f"{drawn[0]} is missing" in sentence
     assert imports(home)
     print(f"\n{len(drawn)} files of {len(files)} truncated, each noticed")
 
@@ -157,11 +157,11 @@ def test_an_index_that_does_not_answer_is_named(tmp_path: Path) -> None:
         UV_DEFAULT_INDEX=url,
         UV_HTTP_RETRIES="0",
     ) as ended:
-        _, said = ended.communicate(timeout=60)
+        _, sentence = ended.communicate(timeout=60)
     assert ended.returncode == 3
-    assert said.startswith("EnvironmentFailedError")
-    assert url in said
-    assert "index can be reached" in said
+    assert sentence.startswith("EnvironmentFailedError")
+    assert url in sentence
+    assert "index can be reached" in sentence
     assert [path for path in (tmp_path / "cache" / "envs").iterdir() if path.is_dir()] == []
 
 

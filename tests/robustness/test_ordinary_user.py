@@ -27,7 +27,7 @@ from velodrome.run.account import (
 )
 from velodrome.run.drivers.driver import LoadEvent, Target
 from velodrome.run.drivers.velodrome import VelodromeDriver
-from velodrome.run.link import opened
+from velodrome.run.link import open_site
 from velodrome.run.supervision import own_process
 from velodrome.run.supervision.ward import Order, Ward
 
@@ -136,7 +136,7 @@ def test_it_dies_with_its_warden_although_the_kernel_forgets_that_with_the_chang
 def test_a_folder_that_is_closed_to_the_user_is_named(user: Account, tmp_path: Path) -> None:
     closed = tmp_path / "closed"
     closed.mkdir(0o700)
-    assert user.closed(closed / "in" / "it") in map(str, (closed, *tmp_path.parents))
+    assert user.first_closed(closed / "in" / "it") in map(str, (closed, *tmp_path.parents))
     with pytest.raises(StartRefusedError) as refused:
         Ward(of(user, "/bin/true", cwd=str(closed)))
     assert refused.value.stage == "cwd"
@@ -198,7 +198,7 @@ def test_idle_connections_are_held_by_the_user(user: Account) -> None:
     with (
         third_party.start() as server,
         acting_as(user),
-        idle_clients.held(20, server.url) as held,
+        idle_clients.hold_idle(20, server.url) as held,
     ):
         assert held is not None
         assert has_no_root(held.pid, user)
@@ -207,9 +207,9 @@ def test_idle_connections_are_held_by_the_user(user: Account) -> None:
 
 @NEEDS_LINK
 def test_the_relay_of_a_link_is_the_user_and_still_has_priority(user: Account) -> None:
-    with opened(Link(2.0), joined_by="relay") as site:
+    with open_site(Link(2.0), joined_by="relay") as site:
         priority = site.joint.realtime  # type: ignore[attr-defined]
-    with acting_as(user), opened(Link(2.0), joined_by="relay") as site:
+    with acting_as(user), open_site(Link(2.0), joined_by="relay") as site:
         assert site.joint.pid is not None
         assert has_no_root(site.joint.pid, user)
         assert site.joint.realtime == priority  # type: ignore[attr-defined]
@@ -248,10 +248,10 @@ def test_a_user_that_does_not_exist_is_refused() -> None:
 
 
 def test_nobody_but_root_may_name_another_user(user: Account) -> None:
-    said = run_as(user, "from velodrome.run.account import account_for; account_for('root')")
-    if "No module named" in said or "Permission denied" in said:
+    sentence = run_as(user, "from velodrome.run.account import account_for; account_for('root')")
+    if "No module named" in sentence or "Permission denied" in sentence:
         pytest.skip("this interpreter is closed to other users")
-    assert "AccountError" in said
+    assert "AccountError" in sentence
 
 
 def run_as(user: Account, program: str) -> str:

@@ -122,22 +122,22 @@ class Running:
     def left(self) -> list[str]:
         """Return what still lives of it: wardens and our own by the token, servers by their home."""
         found = []
-        for one in psutil.process_iter():
+        for process in psutil.process_iter():
             try:
-                env = one.environ()
+                env = process.environ()
                 ours = env.get(TOKEN) == self.token or f"velodrome-{self.process.pid}-" in env.get("HOME", "")
-                if ours and one.pid != self.process.pid and one.status() != psutil.STATUS_ZOMBIE:
-                    found.append(" ".join(one.cmdline()))
+                if ours and process.pid != self.process.pid and process.status() != psutil.STATUS_ZOMBIE:
+                    found.append(" ".join(process.cmdline()))
             except (psutil.Error, OSError):
                 continue
         return found
 
     def children(self, sign: str) -> list[psutil.Process]:
         found = []
-        for one in psutil.Process(self.process.pid).children(recursive=True):
+        for process in psutil.Process(self.process.pid).children(recursive=True):
             try:
-                if any(sign in word for word in one.cmdline()):
-                    found.append(one)
+                if any(sign in word for word in process.cmdline()):
+                    found.append(process)
             except psutil.Error:
                 continue
         return found
@@ -187,7 +187,7 @@ def loaded(running: Running) -> object:
     """Whether the engine sends: the rehearsal is over once there are results to be written."""
     engines = running.children("engine_process") if (running.where / "out").exists() else []
     try:
-        return [one for one in engines if one.net_connections()]
+        return [engine for engine in engines if engine.net_connections()]
     except psutil.Error:
         return []
 
@@ -305,10 +305,10 @@ def test_a_third_interrupt_ends_a_teardown_and_says_so(third: int, tmp_path: Pat
     assert running.end() == 130
     assert running.ended - running.signalled < ENDS_S
     assert not (tmp_path / "torn").exists()
-    said = running.said.splitlines()[-1]
-    assert said.startswith("velodrome: ")
-    assert teardown in said
-    assert "number 3" in said
+    sentence = running.said.splitlines()[-1]
+    assert sentence.startswith("velodrome: ")
+    assert teardown in sentence
+    assert "number 3" in sentence
     assert_nothing_is_left(running)
 
 

@@ -61,10 +61,10 @@ def study(folder: Path, title: str = "Which?", python: str = "./x.sh", more: str
 def ran(folder: Path) -> set[str]:
     """Return which scripts ran since it was asked last."""
     found = list(folder.glob("ran-*"))
-    for one in found:
-        one.unlink()
-    interpreter._found.cache_clear()
-    return {one.name.removeprefix("ran-") for one in found}
+    for path in found:
+        path.unlink()
+    interpreter._find.cache_clear()
+    return {path.name.removeprefix("ran-") for path in found}
 
 
 def velodrome(*words: str) -> subprocess.CompletedProcess[str]:
@@ -152,16 +152,16 @@ def test_a_group_is_asked_for_before_its_first_study(clone: Path) -> None:
     (clone / "group").mkdir()
     study(clone, python="").rename(clone / "group" / "a.toml")
     study(clone).rename(clone / "group" / "b.toml")
-    code, said = invoked("run", "./group", "--out", "run")
-    assert code == 2, said
+    code, sentence = invoked("run", "./group", "--out", "run")
+    assert code == 2, sentence
     assert not (clone / "run").exists()
 
 
 def test_studies_that_ship_need_no_asking() -> None:
     from velodrome.plan import study_file, untrusted  # noqa: PLC0415
-    from velodrome.usecases.studies import Trust, known  # noqa: PLC0415
+    from velodrome.usecases.studies import Trust, list_known  # noqa: PLC0415
 
-    there, naming = known(), 0
+    there, naming = list_known(), 0
     trust = Trust(given=False, ask=None, say=pytest.fail)
     for name, path in study_file.shipped_studies().items():
         one = study_file.load_study(name, there)
@@ -181,9 +181,9 @@ def test_results_of_a_stranger_run_nothing(
     for words, code in ((("judge", "run"), 0), (("diff", "run", "again"), 0)):
         assert invoked(*words)[0] == code
     vd.read("run")
-    code, said = invoked("run", "./mine.toml", "--only", *ONLY, "--out", "run", "--resume")
-    assert code == 2, said
-    assert "./x.sh" in said
+    code, sentence = invoked("run", "./mine.toml", "--only", *ONLY, "--out", "run", "--resume")
+    assert code == 2, sentence
+    assert "./x.sh" in sentence
     assert ran(clone) == set()
 
 
@@ -203,9 +203,9 @@ def test_a_file_elsewhere_is_neither_sent_nor_shown(body: str, clone: Path, tmp_
     with pytest.raises(UntrustedError) as caught:
         vd.requests(file="mix.toml")
     assert "s3cret" not in str(caught.value)
-    (one,) = vd.requests(file="mix.toml", trust=True).requests
-    assert one.body is not None
-    assert one.body.text == "s3cret-key"
+    (request,) = vd.requests(file="mix.toml", trust=True).requests
+    assert request.body is not None
+    assert request.body.text == "s3cret-key"
     vd.requests(file="mix.toml")  # remembered
     (tmp_path / "id_rsa").write_text("s3cret-key-2")
     with pytest.raises(UntrustedError):
@@ -224,10 +224,10 @@ def test_a_file_elsewhere_is_neither_sent_nor_shown(body: str, clone: Path, tmp_
 )
 def test_every_command_that_takes_such_a_file_refuses_it(words: tuple[str, ...], clone: Path) -> None:
     mix(clone)
-    code, said = invoked(*words, "mix.toml")
-    assert code == 2, said
-    assert "reads and sends '../id_rsa' (request order, body)" in said
-    assert "s3cret" not in said
+    code, sentence = invoked(*words, "mix.toml")
+    assert code == 2, sentence
+    assert "reads and sends '../id_rsa' (request order, body)" in sentence
+    assert "s3cret" not in sentence
 
 
 @pytest.fixture

@@ -122,7 +122,11 @@ def none_is_left(token: str) -> bool:
 def groups(kind: str) -> tuple[Group, ...]:
     if kind == "no group":
         return ()
-    where = {name: one for name, one in hierarchies().items() if name == "freezer" or one.version == 2}
+    where = {
+        name: hierarchy
+        for name, hierarchy in hierarchies().items()
+        if name == "freezer" or hierarchy.version == 2
+    }
     if not where:
         pytest.skip("no control group that ends what is in it is writable")
     return bounds(Limits(), (0,), where).groups

@@ -119,7 +119,7 @@ def test_what_a_living_velodrome_uses_stays_until_that_is_gone() -> None:
 
 def test_what_is_being_made_stays() -> None:
     path = kept("envs", 1, days=400)
-    lock = cache.locked(path.with_suffix(".lock"))
+    lock = cache.lock_file(path.with_suffix(".lock"))
     assert lock is not None
     assert cache.prune(older_than_s=0).every == ()
     os.close(lock)
@@ -184,7 +184,7 @@ def test_what_no_run_of_ninety_days_used_goes_by_itself_once_a_day_and_that_is_s
 def test_what_a_killed_installer_left_goes_at_the_next_start_unless_it_lives() -> None:
     left = cache.folder("envs") / f".building-{1:016x}-00ff"
     left.mkdir()
-    lock = cache.locked(cache.folder("envs") / f"{1:016x}.lock")
+    lock = cache.lock_file(cache.folder("envs") / f"{1:016x}.lock")
     assert lock is not None
     cache.tidy(print)
     assert left.exists()
@@ -195,7 +195,7 @@ def test_what_a_killed_installer_left_goes_at_the_next_start_unless_it_lives() -
 
 def test_who_uses_what_is_just_being_removed_waits_and_then_finds_it_gone() -> None:
     path = kept("envs", 1, days=1)
-    mark = cache.locked(cache.folder(cache.USED) / f"envs-{path.name}")
+    mark = cache.lock_file(cache.folder(cache.USED) / f"envs-{path.name}")
     assert mark is not None
     with subprocess.Popen([sys.executable, "-c", USES, str(path)], stdout=subprocess.PIPE) as running:
         assert running.stdout is not None

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from velodrome.model.errors import IdleError, LoadRefusedError
-from velodrome.run.idle_clients import accepted, held
+from velodrome.run.idle_clients import count_accepted, hold_idle
 
 PATIENCE_S = 10.0
 
@@ -36,19 +36,19 @@ def accept_all(listener: socket.socket, count: int, kept: list[socket.socket]) -
 
 
 def test_none_asked_for_are_none(listener: socket.socket) -> None:
-    with held(0, url(listener)) as idle:
+    with hold_idle(0, url(listener)) as idle:
         assert idle is None
 
 
 def test_they_are_held_and_then_closed(listener: socket.socket) -> None:
     kept: list[socket.socket] = []
     thread = accept_all(listener, 150, kept)
-    with held(150, url(listener)) as idle:
+    with hold_idle(150, url(listener)) as idle:
         assert idle is not None
         thread.join(PATIENCE_S)
         facts = idle.facts()
         assert (facts.asked, facts.opened, facts.accepted, facts.still_open) == (150, 150, 150, 150)
-        assert accepted(listener.getsockname()[1]) == 150
+        assert count_accepted(listener.getsockname()[1]) == 150
     for connection in kept:
         connection.settimeout(PATIENCE_S)
         assert connection.recv(1) == b"", "it was not closed"
@@ -58,7 +58,7 @@ def test_they_are_held_and_then_closed(listener: socket.socket) -> None:
 def test_what_lies_in_the_listen_queue_is_open_and_not_accepted(listener: socket.socket) -> None:
     kept: list[socket.socket] = []
     thread = accept_all(listener, 3, kept)
-    with held(20, url(listener)) as idle:
+    with hold_idle(20, url(listener)) as idle:
         assert idle is not None
         thread.join(PATIENCE_S)
         facts = idle.facts()
@@ -68,7 +68,7 @@ def test_what_lies_in_the_listen_queue_is_open_and_not_accepted(listener: socket
 def test_what_the_server_ends_or_resets_is_counted(listener: socket.socket) -> None:
     kept: list[socket.socket] = []
     thread = accept_all(listener, 30, kept)
-    with held(30, url(listener)) as idle:
+    with hold_idle(30, url(listener)) as idle:
         assert idle is not None
         thread.join(PATIENCE_S)
         for connection in kept[:10]:
@@ -86,7 +86,7 @@ def test_what_the_server_ends_or_resets_is_counted(listener: socket.socket) -> N
 def test_a_server_that_refuses_is_a_fact() -> None:
     with socket.create_server(("127.0.0.1", 0)) as gone:
         nowhere = url(gone)
-    with held(20, nowhere) as idle:
+    with hold_idle(20, nowhere) as idle:
         assert idle is not None
         assert (idle.facts().opened, idle.facts().still_open) == (0, 0)
 
@@ -94,13 +94,13 @@ def test_a_server_that_refuses_is_a_fact() -> None:
 def test_no_connection_is_held_to_somebody_elses_machine() -> None:
     with (
         pytest.raises(LoadRefusedError, match=r"refusing to hold connections to 192\.0\.2\.1"),
-        held(1, "http://192.0.2.1:80/"),
+        hold_idle(1, "http://192.0.2.1:80/"),
     ):
         pass
 
 
 def test_the_end_of_the_process_that_holds_them_is_an_error(listener: socket.socket) -> None:
-    with held(5, url(listener)) as idle:
+    with hold_idle(5, url(listener)) as idle:
         assert idle is not None
         os.kill(idle.pid, signal.SIGKILL)
         with pytest.raises(IdleError, match="its process has ended"):

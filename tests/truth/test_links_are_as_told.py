@@ -13,7 +13,7 @@ from tests.run.link.possible import JOINED_BY, NEEDS_LINK
 
 from velodrome.model.load import MTU, SEGMENT, Link
 from velodrome.model.measurement import LinkFacts
-from velodrome.run.link import Site, entered, opened
+from velodrome.run.link import Site, enter, open_site
 
 pytestmark = pytest.mark.measured
 
@@ -24,9 +24,9 @@ UDP_PAYLOAD = MTU - 28
 @contextmanager
 def pair(site: Site) -> Iterator[tuple[socket.socket, socket.socket]]:
     """Connect generator's side and server's side."""
-    with entered(site.server):
+    with enter(site.server):
         listener = socket.create_server((site.host, 0))
-    with entered(site.client):
+    with enter(site.client):
         client = socket.create_connection(listener.getsockname(), timeout=30)
     server, _ = listener.accept()
     listener.close()
@@ -68,9 +68,9 @@ def echo_ms(site: Site, times: int) -> list[float]:
 def handshakes_ms(site: Site, times: int) -> list[float]:
     """Return the milliseconds of connecting, which the kernel answers by itself."""
     took = []
-    with entered(site.server):
+    with enter(site.server):
         listener = socket.create_server((site.host, 0))
-    with listener, entered(site.client):
+    with listener, enter(site.client):
         for _ in range(times):
             with socket.socket() as client:
                 began = time.monotonic()
@@ -129,7 +129,7 @@ def _many(site: Site, count: int) -> Iterator[list[tuple[socket.socket, socket.s
 @JOINED_BY
 @pytest.mark.parametrize("rtt_ms", [0.0, 20.0, 160.0])
 def test_a_round_trip_takes_what_was_told_to_a_third_of_a_millisecond(rtt_ms: float, joined_by: str) -> None:
-    with opened(Link(rtt_ms), joined_by=joined_by) as site:
+    with open_site(Link(rtt_ms), joined_by=joined_by) as site:
         shaken, echoed = handshakes_ms(site, 15), echo_ms(site, 15)
     # Between packets this machine's CPUs sleep, the deeper the longer; each of the two waits of a round trip ends with
     # waking one, and the client is woken as well. What that costs here is not the link's.
@@ -144,7 +144,7 @@ def test_a_round_trip_takes_what_was_told_to_a_third_of_a_millisecond(rtt_ms: fl
 @JOINED_BY
 @pytest.mark.parametrize("rate_mbit", [10.0, 100.0])
 def test_a_bottleneck_lets_through_what_was_told_to_a_twentieth(rate_mbit: float, joined_by: str) -> None:
-    with opened(Link(20.0, rate_mbit=rate_mbit), joined_by=joined_by) as site:
+    with open_site(Link(20.0, rate_mbit=rate_mbit), joined_by=joined_by) as site:
         rate, facts = bulk(site, connections=4, settle_s=2.0, span_s=2.0)
     assert rate * MTU / SEGMENT * 8e-6 == pytest.approx(rate_mbit, rel=0.05)
     assert facts.overrun == 0
@@ -152,7 +152,7 @@ def test_a_bottleneck_lets_through_what_was_told_to_a_twentieth(rate_mbit: float
 
 @JOINED_BY
 def test_what_is_lost_is_sent_again_and_nothing_else_is(joined_by: str) -> None:
-    with opened(Link(2.0, loss=0.01), joined_by=joined_by) as site:
+    with open_site(Link(2.0, loss=0.01), joined_by=joined_by) as site:
         _, facts = bulk(site, connections=4, settle_s=0.5, span_s=3.0)
     lost = facts.back.dropped + (facts.back.lost or 0)
     assert facts.back.packets > 10_000
@@ -167,7 +167,7 @@ def test_the_same_seed_loses_the_same_packets_of_a_span_whatever_came_before_it(
     # Datagrams, because of these the sender alone decides how many there are; how many segments and acknowledgements
     # there are is also a matter of TCP's timing, as in the handshakes that each site begins with.
     def arrived(seed: int, before: int = 0) -> tuple[set[int], set[int]]:
-        with opened(Link(loss=0.2), seed=seed, joined_by="relay") as site:
+        with open_site(Link(loss=0.2), seed=seed, joined_by="relay") as site:
             if before:
                 datagrams(site, before, 100)
             spans = []
@@ -186,10 +186,10 @@ def test_the_same_seed_loses_the_same_packets_of_a_span_whatever_came_before_it(
 
 def datagrams(site: Site, count: int, size: int, pause_s: float = 0.0) -> list[int]:
     """Send numbered datagrams to the server; return the numbers that came out, in the order they came."""
-    with entered(site.server):
+    with enter(site.server):
         server = socket.socket(type=socket.SOCK_DGRAM)
         server.bind((site.host, 0))
-    with entered(site.client):
+    with enter(site.client):
         client = socket.socket(type=socket.SOCK_DGRAM)
     with server, client:
         server.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 21)
@@ -206,7 +206,7 @@ def datagrams(site: Site, count: int, size: int, pause_s: float = 0.0) -> list[i
 
 @NEEDS_LINK
 def test_packets_keep_their_order_under_jitter_and_their_delays_vary() -> None:
-    with opened(Link(20.0, jitter_ms=8.0)) as site:
+    with open_site(Link(20.0, jitter_ms=8.0)) as site:
         assert site.joint.joined_by == "relay"
         assert datagrams(site, 1000, 100, pause_s=0.0002) == list(range(1000))
         took = echo_ms(site, 60)
@@ -218,7 +218,7 @@ def test_packets_keep_their_order_under_jitter_and_their_delays_vary() -> None:
 @JOINED_BY
 def test_a_full_queue_drops_what_comes_and_the_drops_are_counted(joined_by: str) -> None:
     # At 0.25 Mbit/s a packet takes 48 ms, so all 100 have come before the second is sent.
-    with opened(Link(rate_mbit=0.25, queue_packets=20), joined_by=joined_by) as site:
+    with open_site(Link(rate_mbit=0.25, queue_packets=20), joined_by=joined_by) as site:
         site.begin()
         found = datagrams(site, 100, UDP_PAYLOAD)
         facts = site.end()
@@ -229,7 +229,7 @@ def test_a_full_queue_drops_what_comes_and_the_drops_are_counted(joined_by: str)
 
 @JOINED_BY
 def test_an_overflowing_queue_makes_tcp_send_again(joined_by: str) -> None:
-    with opened(Link(20.0, rate_mbit=20.0, queue_packets=30), joined_by=joined_by) as site:
+    with open_site(Link(20.0, rate_mbit=20.0, queue_packets=30), joined_by=joined_by) as site:
         _, facts = bulk(site, connections=4, settle_s=1.0, span_s=3.0)
     assert facts.back.dropped > 20
     assert facts.retransmitted == pytest.approx(facts.back.dropped, rel=0.1, abs=5)

@@ -18,7 +18,7 @@ HOSTILE = str(Path(__file__).parents[1] / "truth" / "targets" / "hostile.py")
 
 
 @pytest.mark.parametrize(
-    ("asked", "said"),
+    ("asked", "sentence"),
     [
         (
             AppSpec("plain:application", interface="cgi"),
@@ -36,10 +36,10 @@ HOSTILE = str(Path(__file__).parents[1] / "truth" / "targets" / "hostile.py")
         (AppSpec("plain:application", cwd="/no/such"), "--cwd /no/such: there is no such folder"),
     ],
 )
-def test_what_cannot_be_is_told_with_the_cure(asked: AppSpec, said: str) -> None:
+def test_what_cannot_be_is_told_with_the_cure(asked: AppSpec, sentence: str) -> None:
     with pytest.raises(UsageError) as caught:
         look(asked)
-    assert said in str(caught.value)
+    assert sentence in str(caught.value)
 
 
 def test_without_another_word_the_active_environment_is_meant(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,11 +63,11 @@ def test_third_parties_are_told_by_their_variable() -> None:
 
 
 def test_stacks_of_the_users_own_are_told_by_their_file(tmp_path: Path) -> None:
-    assert apps.named(["waitress", HOSTILE]) == (("waitress", "hostile"), (HOSTILE,))
+    assert apps.split_stacks(["waitress", HOSTILE]) == (("waitress", "hostile"), (HOSTILE,))
     broken = tmp_path / "broken.py"
     broken.write_text("stack = 1\n")
     with pytest.raises(BrokenPluginError, match="stack is a int"):
-        apps.named([str(broken)])
+        apps.split_stacks([str(broken)])
 
 
 def test_what_serves_an_app_is_built_from_source_only_where_that_is_allowed(

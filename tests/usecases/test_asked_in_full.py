@@ -32,7 +32,7 @@ def test_every_request_has_the_headers_and_nothing_that_is_stored_has_their_valu
     with standing(app, STACK, lab_for(said)) as booted:
         assert booted.wrong == ""
     assert app.headers == ("Host", "Authorization")
-    assert all(one.headers == (("Host", MARK), ("Authorization", MARK)) for one in app.requests)
+    assert all(request.headers == (("Host", MARK), ("Authorization", MARK)) for request in app.requests)
     assert "s3cret" not in repr(app)
 
 

@@ -13,9 +13,9 @@ from velodrome.model.study import Baseline, Look, Question
 from velodrome.run.environments import guest_tree
 from velodrome.run.lab import Lab
 from velodrome.run.racing import plan
-from velodrome.run.racing.race import serving
+from velodrome.run.racing.race import session_runner
 from velodrome.usecases import workers
-from velodrome.usecases.compare import laid_out
+from velodrome.usecases.compare import lay_out
 from velodrome.usecases.terms import Terms
 
 LAB = Lab(catalog.stacks(), guest_tree.SOURCE, cpus=(0, 1, 2, 3))
@@ -27,9 +27,9 @@ SITE = replace(
 
 
 def test_every_stack_of_its_interface_races_and_none_that_brings_its_own_app() -> None:
-    comparison = laid_out([WSGI], Terms(), LAB)
-    stacks = {one.stack for one in comparison.study.contestants}
-    assert stacks == {one.name for one in LAB.stacks.values() if one.interface == "wsgi"}
+    comparison = lay_out([WSGI], Terms(), LAB)
+    stacks = {contestant.stack for contestant in comparison.study.contestants}
+    assert stacks == {stack.name for stack in LAB.stacks.values() if stack.interface == "wsgi"}
     assert "gunicorn-gthread" in stacks
     assert "flask-gunicorn-sync" not in stacks
     assert all(session.trials[0].app == WSGI for session in comparison.matrix.sessions)
@@ -37,36 +37,36 @@ def test_every_stack_of_its_interface_races_and_none_that_brings_its_own_app() -
 
 
 def test_a_django_site_races_on_both_kinds() -> None:
-    stacks = {one.stack for one in laid_out([SITE], Terms(), LAB).study.contestants}
+    stacks = {contestant.stack for contestant in lay_out([SITE], Terms(), LAB).study.contestants}
     assert {"waitress", "uvicorn"} <= stacks
 
 
 def test_there_is_a_worker_for_each_cpu_of_the_server_where_a_stack_has_workers() -> None:
     terms = Terms(limits=Limits(cpus=2), stacks=("gunicorn-sync", "waitress"))
-    contestants = laid_out([WSGI], terms, LAB).study.contestants
-    assert [(one.stack, dict(one.knobs)) for one in contestants] == [
+    contestants = lay_out([WSGI], terms, LAB).study.contestants
+    assert [(contestant.stack, dict(contestant.knobs)) for contestant in contestants] == [
         ("gunicorn-sync", {"workers": 2}),
         ("waitress", {}),
     ]
 
 
 def test_an_answer_for_more_cpus_than_there_are_races_as_many_workers_and_checks_them() -> None:
-    study = laid_out([WSGI], Terms(limits=Limits(cpus=8), stacks=("gunicorn-sync",)), LAB).study
+    study = lay_out([WSGI], Terms(limits=Limits(cpus=8), stacks=("gunicorn-sync",)), LAB).study
     assert dict(study.contestants[0].knobs) == {"workers": 8}
     assert study.worker_counts == (1, 2, 8)
-    alone = laid_out([WSGI], Terms(limits=Limits(cpus=1), stacks=("gunicorn-sync",)), LAB).study
+    alone = lay_out([WSGI], Terms(limits=Limits(cpus=1), stacks=("gunicorn-sync",)), LAB).study
     assert alone.worker_counts == (1, 2)
 
 
 def test_a_rate_is_asked_beside_the_closed_loop() -> None:
-    (question,) = laid_out([WSGI], Terms(connections=8, rate=300), LAB).study.questions
+    (question,) = lay_out([WSGI], Terms(connections=8, rate=300), LAB).study.questions
     assert [load.pace for load in question.loads] == [Closed(8), Open(300, "poisson")]
     assert "GET /cart" in question.about
 
 
 def test_without_a_rate_the_open_loop_has_that_of_the_look() -> None:
     look = Look(1.5, {"waitress": 300.0}, 210.0, "waitress")
-    (question,) = laid_out([WSGI], Terms(connections=8), LAB, {"shop:app": look}).study.answered
+    (question,) = lay_out([WSGI], Terms(connections=8), LAB, {"shop:app": look}).study.answered
     assert question.look == look
     closed, shown = (load.pace for load in question.loads)
     assert closed == Closed(8)
@@ -76,7 +76,7 @@ def test_without_a_rate_the_open_loop_has_that_of_the_look() -> None:
 
 def test_a_rate_that_is_given_decides_and_the_look_says_none() -> None:
     look = Look(1.5, {"waitress": 300.0}, 210.0, "waitress")
-    (question,) = laid_out([WSGI], Terms(rate=5), LAB, {"shop:app": look}).study.answered
+    (question,) = lay_out([WSGI], Terms(rate=5), LAB, {"shop:app": look}).study.answered
     shown = question.loads[1].pace
     assert isinstance(shown, Open)
     assert shown.rate == 5
@@ -87,12 +87,12 @@ LOOKED = {"shop:app": Look(1.5, {"waitress": 300.0, "cheroot": 200.0}, 140.0, "c
 
 
 def baselines(app: App) -> dict[str, Question]:
-    study = laid_out([app], Terms(), LAB, LOOKED).study
-    return {one.baseline.layer: one for one in study.questions if one.baseline}
+    study = lay_out([app], Terms(), LAB, LOOKED).study
+    return {question.baseline.layer: question for question in study.questions if question.baseline}
 
 
 def test_the_app_and_nothing_in_its_place_are_measured_on_who_led_in_the_look_in_every_block() -> None:
-    laid = laid_out([WSGI], Terms(), LAB, LOOKED)
+    laid = lay_out([WSGI], Terms(), LAB, LOOKED)
     sessions = [
         session.trials for session in laid.matrix.sessions if session.trials[0].question != "shop:app"
     ]
@@ -109,7 +109,7 @@ def test_nothing_runs_in_the_apps_own_environment_and_is_asked_without_its_reque
     assert served is not None
     assert (served.python, served.cwd) == (WSGI.python, WSGI.cwd)
     assert served.target("wsgi") == "velodrome.guest.apps.empty:wsgi"
-    assert [one.path for one in served.requests] == ["/"]
+    assert [request.path for request in served.requests] == ["/"]
     assert baselines(WSGI)["app"].app == WSGI
 
 
@@ -128,33 +128,37 @@ def test_the_low_rate_is_a_tenth_of_what_the_leader_answered_and_one_that_would_
     assert isinstance(low, Open)
     assert (low.rate, low.arrivals) == (30.0, "constant")
     slow = {"shop:app": Look(1.5, {"waitress": 2.0}, 1.4, "waitress")}
-    loads = [one.loads for one in laid_out([WSGI], Terms(), LAB, slow).study.questions if one.baseline]
-    assert [len(one) for one in loads] == [1, 1]
+    loads = [
+        question.loads
+        for question in lay_out([WSGI], Terms(), LAB, slow).study.questions
+        if question.baseline
+    ]
+    assert [len(load) for load in loads] == [1, 1]
 
 
 def test_nothing_stands_in_for_an_app_before_its_look() -> None:
-    assert laid_out([WSGI], Terms(), LAB).study.answered == laid_out([WSGI], Terms(), LAB).study.questions
+    assert lay_out([WSGI], Terms(), LAB).study.answered == lay_out([WSGI], Terms(), LAB).study.questions
 
 
 def test_several_apps_are_asked_each_of_its_own_stacks() -> None:
-    comparison = laid_out([WSGI, ASGI], Terms(), LAB)
+    comparison = lay_out([WSGI, ASGI], Terms(), LAB)
     first, second = comparison.study.questions
     assert not set(first.contestants) & set(second.contestants)
-    assert {one.stack for one in comparison.contestants(ASGI)} >= {"uvicorn", "hypercorn"}
+    assert {contestant.stack for contestant in comparison.contestants(ASGI)} >= {"uvicorn", "hypercorn"}
 
 
 def test_a_stack_that_cannot_serve_it_is_refused_by_name() -> None:
     with pytest.raises(NoStackFitsError, match=r"shop:app .*wsgi, which uvicorn"):
-        laid_out([WSGI], Terms(stacks=("uvicorn",)), LAB)
+        lay_out([WSGI], Terms(stacks=("uvicorn",)), LAB)
     with pytest.raises(UnknownNameError, match="no stack is called 'gunicor'"):
-        laid_out([WSGI], Terms(stacks=("gunicor",)), LAB)
+        lay_out([WSGI], Terms(stacks=("gunicor",)), LAB)
     with pytest.raises(NoStackFitsError, match="no stack serves an app through cgi"):
-        laid_out([replace(WSGI, interface="cgi")], Terms(), LAB)
+        lay_out([replace(WSGI, interface="cgi")], Terms(), LAB)
 
 
 def test_it_is_stored_and_read_as_any_study() -> None:
     look = Look(1.5, {"waitress": 300.0}, 210.0, "waitress")
-    study = laid_out([SITE], Terms(), LAB, {"mall.settings": look}).study
+    study = lay_out([SITE], Terms(), LAB, {"mall.settings": look}).study
     header = Header(study, study.seed, {}, "0", "")
     assert parse(dump_header(header).encode() + b"\n").header.study == study
 
@@ -172,28 +176,28 @@ def test_latency_is_judged_with_the_arrivals_of_independent_users_unless_they_ar
 
 
 def test_all_contestants_of_a_block_meet_the_same_arrivals_and_other_blocks_meet_others() -> None:
-    found = laid_out([WSGI], Terms(rate=300, blocks=2), LAB)
+    found = lay_out([WSGI], Terms(rate=300, blocks=2), LAB)
     seeds = [
         {
-            plan.seed_of(one)
+            plan.seed_of(trial)
             for session in found.matrix.sessions
-            for one in session.trials
-            if one.block == block and isinstance(one.load.pace, Open)
+            for trial in session.trials
+            if trial.block == block and isinstance(trial.load.pace, Open)
         }
         for block in (0, 1)
     ]
-    assert [len(one) for one in seeds] == [1, 1]
+    assert [len(seed) for seed in seeds] == [1, 1]
     assert seeds[0] != seeds[1]
 
 
 def test_only_questions_of_their_own_have_leaders_to_check() -> None:
     """A baseline of an app has no answer, so nobody is recommended by it."""
-    study = laid_out([WSGI], Terms(stacks=("gunicorn-sync",)), LAB).study
+    study = lay_out([WSGI], Terms(stacks=("gunicorn-sync",)), LAB).study
     baseline = replace(study.questions[0], name="shop:app~app", baseline=Baseline("shop:app", "app"))
     both = replace(study, questions=(baseline, *study.questions))
     assert len(both.answered) == 1
     assert workers.seconds(both, LAB.stacks) == workers.seconds(study, LAB.stacks) > 5
     asked: list[str] = []
     results = parse(dump_header(Header(both, 1, {}, "0", "")).encode() + b"\n")
-    workers.check_leaders(both, (), results, LAB.stacks, tell=asked.append, serve=serving(LAB))
+    workers.check_leaders(both, (), results, LAB.stacks, tell=asked.append, serve=session_runner(LAB))
     assert not asked

@@ -43,7 +43,7 @@ from velodrome.run.lab import Lab
 from velodrome.usecases import diagnose as doctor
 from velodrome.usecases.bench import trial_of
 from velodrome.usecases.capacity import Search
-from velodrome.usecases.diagnose import Case, Compared, Slo, chosen, slo_rate
+from velodrome.usecases.diagnose import Case, Compared, Slo, choose_faults, slo_rate
 from velodrome.usecases.quiet import Quiet
 
 pytestmark = pytest.mark.unit
@@ -80,16 +80,18 @@ class Scripted(Case):
         """`spends`: the first experiment takes all of the budget."""
         trial = trial_of("doctor", catalog.recipes()["hello"], Contestant("uvicorn"), Limits())
         lab = Lab(catalog.stacks(), Path("/nowhere"), cpus=(0, 1))
-        super().__init__(trial, lab, {one.name: one for one in faults}, time.monotonic() + budget_s, Quiet())
+        super().__init__(
+            trial, lab, {fault.name: fault for fault in faults}, time.monotonic() + budget_s, Quiet()
+        )
         self.rulings, self.tried, self.screened_with = rulings, list[str](), list[str]()
         self.spends = spends
 
-    def _screened(self, *, first: bool = False) -> Symptoms:
+    def _screen(self, *, first: bool = False) -> Symptoms:
         self.screened_with.append(self._base.about)
         self._slopes.append(SEEN.slope)
         return replace(SEEN, failed=tuple(self._base.give))
 
-    def _compared(self, experiment: Experiment, seen: Symptoms) -> Compared:
+    def _compare(self, experiment: Experiment, seen: Symptoms) -> Compared:
         name = experiment.treatment.about
         self.tried.append(name)
         if self.spends:
@@ -103,14 +105,14 @@ class Scripted(Case):
         return MEASURED, Judged(found, "so it is", gain=2.0)
 
     def causes(self) -> list[str]:
-        return [one.id for one in self.diagnoses if one.ruling is Ruling.CAUSE]
+        return [diagnosis.id for diagnosis in self.diagnoses if diagnosis.ruling is Ruling.CAUSE]
 
 
 def test_the_likeliest_is_tried_first_and_each_once() -> None:
     case = Scripted([suspected("rare", 0.2), suspected("likely", 0.9), suspected("even", 0.5)], {})
     case.examine()
     assert case.tried == ["likely", "even", "rare"]
-    assert {one.ruling for one in case.diagnoses} == {Ruling.NOT_A_CAUSE}
+    assert {diagnosis.ruling for diagnosis in case.diagnoses} == {Ruling.NOT_A_CAUSE}
     assert case.screened_with == ["as it is"]
 
 
@@ -127,7 +129,7 @@ def test_behind_a_cure_everything_is_looked_at_again() -> None:
 def test_a_cause_stays_one_when_its_cure_has_taken_its_symptoms_away() -> None:
     case = Scripted([suspected("first")], {"first": Ruling.CAUSE})
     case.examine()
-    assert [(one.id, one.ruling) for one in case.diagnoses] == [("first", Ruling.CAUSE)]
+    assert [(diagnosis.id, diagnosis.ruling) for diagnosis in case.diagnoses] == [("first", Ruling.CAUSE)]
 
 
 def test_a_bound_that_was_raised_is_not_raised_again() -> None:
@@ -186,14 +188,14 @@ def test_where_no_experiment_can_be_made_it_cannot_be_told() -> None:
 def test_what_the_app_never_uses_is_no_cause() -> None:
     case = Scripted([suspected("call")], {"call": Absent("it was never used")})
     case.examine()
-    assert [one.ruling for one in case.diagnoses] == [Ruling.NOT_A_CAUSE]
+    assert [diagnosis.ruling for diagnosis in case.diagnoses] == [Ruling.NOT_A_CAUSE]
 
 
 def test_beyond_the_budget_nothing_is_tried_and_that_is_reported() -> None:
     case = Scripted([suspected("likely")], {}, budget_s=1.0)
     case.examine()
     assert case.tried == []
-    assert [one.id for one in case.untried] == ["likely"]
+    assert [untried.id for untried in case.untried] == ["likely"]
     assert case.diagnoses == []
 
 
@@ -219,8 +221,8 @@ class Probing(Scripted):
     def __init__(self, fault: Fault) -> None:
         super().__init__([fault], {})
 
-    def _compared(self, experiment: Experiment, seen: Symptoms) -> Compared:
-        return Case._compared(self, experiment, seen)
+    def _compare(self, experiment: Experiment, seen: Symptoms) -> Compared:
+        return Case._compare(self, experiment, seen)
 
 
 @pytest.fixture
@@ -238,7 +240,7 @@ def written_down(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Treatment, Probe
             before, after = after, before
         return ProbedArm(Met(before, 16), frozenset()), ProbedArm(Met(after, 16), frozenset())
 
-    monkeypatch.setattr("velodrome.run.instruments.arms.probed", probed)
+    monkeypatch.setattr("velodrome.run.instruments.arms.probe_arms", probed)
     return made
 
 
@@ -250,7 +252,7 @@ def test_a_probe_that_the_cure_takes_the_hits_from_is_a_cause_and_needs_no_secon
     (found,) = case.diagnoses
     assert (found.ruling, found.proof) == (Ruling.CAUSE, "cure")
     assert found.effect["share"].low > 0
-    assert [one.kind for one in found.evidence] == ["counts"]
+    assert [evidence.kind for evidence in found.evidence] == ["counts"]
     assert len(found.evidence[0].data["blocks"]) == 2
     assert case.screened_with == ["as it is"]
     assert [treatment.about for treatment, _ in written_down] == ["as it is", "longer"] * 2
@@ -282,15 +284,15 @@ def test_another_stack_is_no_base_for_what_follows(written_down: list[tuple[Trea
     other = Treatment("on gunicorn-gthread", stack="gunicorn-gthread")
     case = Probing(suspected("slow", 0.9, counting("slow", more=other)))
     case.examine()
-    assert [one.id for one in case.diagnoses if one.ruling is Ruling.CAUSE] == ["slow"]
+    assert [diagnosis.id for diagnosis in case.diagnoses if diagnosis.ruling is Ruling.CAUSE] == ["slow"]
     assert not case._base
 
 
 def test_only_and_skip_choose_and_refuse_what_is_not_known() -> None:
-    assert set(chosen(("nodelay",), ())) == {"nodelay"}
-    assert "nodelay" not in chosen((), ("nodelay",))
+    assert set(choose_faults(("nodelay",), ())) == {"nodelay"}
+    assert "nodelay" not in choose_faults((), ("nodelay",))
     with pytest.raises(UnknownNameError):
-        chosen(("nodely",), ())
+        choose_faults(("nodely",), ())
 
 
 class Dying(Case):
@@ -303,7 +305,7 @@ class Dying(Case):
         self.blocks = list(blocks)
         self.asked = 0
 
-    def _screened(self, *, first: bool = False) -> Symptoms:
+    def _screen(self, *, first: bool = False) -> Symptoms:
         return replace(SEEN, failed=tuple(self._base.give))
 
 
@@ -344,7 +346,7 @@ def test_where_it_dies_again_what_was_measured_is_kept_with_which_arm_and_why(
     assert found.ruling is Ruling.CANNOT_TELL
     assert "as it is it cannot be measured" in found.reason
     assert "exit status 3" in found.reason
-    (both,) = (one for one in found.evidence if one.kind == "arms")
+    (both,) = (evidence for evidence in found.evidence if evidence.kind == "arms")
     assert len(both.data["blocks"]) == 2
     assert not found.effect
 
@@ -389,7 +391,7 @@ def test_of_several_causes_none_costs_all_of_it() -> None:
     case.examine(SLO)
     assert case.slo is not None
     assert case.slo.cured == MORE
-    assert all("slo_rps" not in one.effect for one in case.diagnoses)
+    assert all("slo_rps" not in diagnosis.effect for diagnosis in case.diagnoses)
 
 
 def test_without_a_cure_there_is_nothing_to_search_and_that_is_said() -> None:
@@ -443,7 +445,7 @@ def test_the_rate_of_an_slo_is_searched_with_the_cures_in_its_servers(
         found = RateFound(Ending.CONVERGED, Interval(1, 2, 3), "", ())
         return RateCapacity((), found, None, None, 1, 1.0)
 
-    monkeypatch.setattr(doctor, "searched", searched)
+    monkeypatch.setattr(doctor, "run_search", searched)
     case = Scripted([suspected("call")], {"call": Ruling.CAUSE})
     case.examine(Slo((read("p99 < 100ms"),), 30.0))
     (plain, as_it_is), (cured, treated) = asked
@@ -462,7 +464,7 @@ def test_a_server_that_cannot_be_had_for_the_search_leaves_the_rate_open(
     def refused(*_: object) -> RateCapacity:
         raise NoServerError("uvicorn", "it did not start")
 
-    monkeypatch.setattr(doctor, "searched", refused)
+    monkeypatch.setattr(doctor, "run_search", refused)
     case = Scripted([suspected("call")], {})
     case.examine(Slo((read("p99 < 100ms"),), 30.0))
     assert case.slo is not None
@@ -482,15 +484,15 @@ def test_third_parties_take_longer_only_where_a_fault_looks_at_that(monkeypatch:
 
     monkeypatch.setattr(screens, "step", step)
     failed: list[str] = []
-    Scripted([suspected("a")], {})._stepped(None, failed)
+    Scripted([suspected("a")], {})._step_third_parties(None, failed)
     assert loads == []
     case = Scripted([replace(suspected("a"), steps=True)], {})
-    case._stepped(None, failed)
-    case._stepped(SEEN.slope, failed)
+    case._step_third_parties(None, failed)
+    case._step_third_parties(SEEN.slope, failed)
     assert SEEN.slope is not None
     assert loads == [doctor.MANY_CONNECTIONS, 2 * SEEN.slope.knee]
-    assert case._stepped(None, failed) is None
-    assert case._stepped(None, failed) is None
+    assert case._step_third_parties(None, failed) is None
+    assert case._step_third_parties(None, failed) is None
     assert ["died of it" in failed[0], "longer" in failed[1]] == [True, True]
 
 
@@ -540,6 +542,6 @@ def test_a_server_that_dies_with_the_most_throughput_is_followed_by_a_fresh_one_
     monkeypatch.setattr(screens, "ends", ends)
     case, failed, looked = Scripted([suspected("a")], {}), list[str](), list[int]()
     monkeypatch.setattr(case, "_look", lambda server, _: looked.append(server.number))
-    slope, _ = case._climbed(failed)
+    slope, _ = case._climb(failed)
     assert (slope.knee, looked, len(failed)) == (SEEN.slope.knee, [1], 1)
     assert case._in_use[1][-1] == (5000, 500.0)

@@ -19,7 +19,7 @@ def test_numbers_are_numbers_and_defaults_are_left_out() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "error", "said"),
+    ("given", "error", "sentence"),
     [
         ({"worker": 4}, UnknownKnobError, "setting of uvicorn"),
         ({"workers": 0}, BadOptionError, "workers 0: give a whole number from 1 on"),
@@ -30,11 +30,11 @@ def test_numbers_are_numbers_and_defaults_are_left_out() -> None:
     ],
 )
 def test_what_a_stack_does_not_take_is_refused(
-    given: dict[str, KnobValue], error: type[UsageError], said: str
+    given: dict[str, KnobValue], error: type[UsageError], sentence: str
 ) -> None:
     with pytest.raises(error) as caught:
         read(UVICORN, given)
-    assert said in str(caught.value)
+    assert sentence in str(caught.value)
 
 
 @pytest.mark.parametrize("word", ["workers", "workers=", "=4"])

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from velodrome.usecases import bench
-from velodrome.usecases.bench import RECOVERY_REQUESTS, recovered
+from velodrome.usecases.bench import RECOVERY_REQUESTS, wait_for_recovery
 
 
 @pytest.fixture(autouse=True)
@@ -16,7 +16,7 @@ def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_it_has_when_answers_come_about_as_fast_as_one_alone_did() -> None:
     slowest = iter([900.0, 31.0, 29.0])
-    assert recovered(lambda _: (RECOVERY_REQUESTS, next(slowest)), alone_ms=10.0, patience_s=60)
+    assert wait_for_recovery(lambda _: (RECOVERY_REQUESTS, next(slowest)), alone_ms=10.0, patience_s=60)
     assert next(slowest, None) is None
 
 
@@ -28,21 +28,21 @@ def test_answers_that_fail_are_no_recovery_however_fast_they_are() -> None:
         asked.append(left_s)
         return next(right), 1.0
 
-    assert recovered(ask, alone_ms=10.0, patience_s=60)
+    assert wait_for_recovery(ask, alone_ms=10.0, patience_s=60)
     assert len(asked) == 3
     assert asked == sorted(asked, reverse=True)
 
 
 def test_fractions_of_a_millisecond_are_no_slowness() -> None:
-    assert recovered(lambda _: (RECOVERY_REQUESTS, 0.9), alone_ms=0.05, patience_s=1)
+    assert wait_for_recovery(lambda _: (RECOVERY_REQUESTS, 0.9), alone_ms=0.05, patience_s=1)
 
 
 def test_where_nothing_was_asked_before_right_answers_are_enough() -> None:
-    assert recovered(lambda _: (RECOVERY_REQUESTS, 5_000.0), alone_ms=0.0, patience_s=1)
+    assert wait_for_recovery(lambda _: (RECOVERY_REQUESTS, 5_000.0), alone_ms=0.0, patience_s=1)
 
 
 def test_patience_ends_and_a_server_that_is_gone_ends_it_at_once() -> None:
     began = time.monotonic()
-    assert not recovered(lambda _: (RECOVERY_REQUESTS, 5_000.0), alone_ms=1.0, patience_s=0.05)
-    assert not recovered(lambda _: None, alone_ms=1.0, patience_s=60)
+    assert not wait_for_recovery(lambda _: (RECOVERY_REQUESTS, 5_000.0), alone_ms=1.0, patience_s=0.05)
+    assert not wait_for_recovery(lambda _: None, alone_ms=1.0, patience_s=60)
     assert time.monotonic() - began < 30

@@ -90,14 +90,14 @@ def test_a_package_that_is_installed_from_the_working_tree_is_refused_though_the
         assert velodrome(monkeypatch, "HEAD~1", "HEAD", *asked) in (0, 4)
         return
     assert velodrome(monkeypatch, "HEAD~1", "HEAD", *asked) == 2
-    said = capsys.readouterr().err
-    assert f"{top}/src/shop/__init__.py, which is not part of the revision" in said
-    assert "--env PYTHONPATH=src" in said
+    sentence = capsys.readouterr().err
+    assert f"{top}/src/shop/__init__.py, which is not part of the revision" in sentence
+    assert "--env PYTHONPATH=src" in sentence
     assert f"/{KIND}-" not in git(top, "worktree", "list")
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "sentence"),
     [
         (["HEAD", "--app", "shop:app"], "name two revisions"),
         (["HEAD~1", "HEAD", "--app", "shop:app", "--rate", "0"], "give requests a second, above 0"),
@@ -109,10 +109,10 @@ def test_a_package_that_is_installed_from_the_working_tree_is_refused_though_the
     ],
 )
 def test_what_makes_no_sense_is_refused(
-    arguments: list[str], said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], sentence: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert velodrome(monkeypatch, *arguments) == 2
-    assert said in capsys.readouterr().err
+    assert sentence in capsys.readouterr().err
 
 
 def test_a_setup_that_fails_ends_it_before_anything(

@@ -27,7 +27,7 @@ def flask(*requests: Request, **more: object) -> AppSpec:
 
 
 def children() -> set[int]:
-    return {one.pid for one in psutil.Process().children(recursive=True)}
+    return {process.pid for process in psutil.Process().children(recursive=True)}
 
 
 def got(app: App, asked: AppSpec, stack: str, path: str, **knobs: int) -> str:
@@ -86,10 +86,10 @@ def test_what_is_answered_wrongly_of_a_mix_is_told_before_anything_is_measured()
     trial = trial_of("told", app.recipe, Contestant("waitress"), Limits(), app=app)
     with Bench(trial, lab, warn=heard.append) as bench:
         bench.alone()
-    (said,) = heard
-    assert said.startswith("warning: on waitress")
-    assert "gone" in said
-    assert "status 404" in said
+    (sentence,) = heard
+    assert sentence.startswith("warning: on waitress")
+    assert "gone" in sentence
+    assert "status 404" in sentence
 
 
 AIOHTTP, TORNADO, DJANGO, FASTAPI = "aiohttp==3.13.2", "tornado==6.5.2", "django==5.2.8", "fastapi==0.121.1"
@@ -237,20 +237,20 @@ def test_an_app_that_fails_at_each_request_shows_its_own_error(app: str, stack: 
 
 
 @pytest.mark.parametrize(
-    ("app", "said"),
+    ("app", "sentence"),
     [
         ("lifespan:raises", r"(?s)On uvicorn: its process ended.*no such database: shop"),
         ("lifespan:hangs", r"(?s)On uvicorn: no answer within 3 s.*waiting for the database"),
     ],
 )
 def test_an_app_whose_life_does_not_begin_ends_with_its_last_lines_and_nothing_is_left(
-    app: str, said: str
+    app: str, sentence: str
 ) -> None:
     asked = AppSpec(app, cwd=str(SHOP))
     before = children()
     lab = replace(lab_for(asked), start_seconds=3.0)
     with (
-        pytest.raises(AppNotServedError, match=said),
+        pytest.raises(AppNotServedError, match=sentence),
         standing(look(asked), Contestant("uvicorn"), lab),
     ):
         pass

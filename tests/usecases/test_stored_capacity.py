@@ -27,7 +27,7 @@ from velodrome.run.lab import Lab
 from velodrome.run.racing.session import ImpossibleError
 from velodrome.usecases import bench
 from velodrome.usecases.bench import Bench, trial_of
-from velodrome.usecases.capacity import Search, judged, searched
+from velodrome.usecases.capacity import Search, judge_stored, run_search
 from velodrome.usecases.quiet import Quiet
 from velodrome.usecases.recording import NotStoredError, Record, header
 
@@ -86,8 +86,8 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Callable[..., World]:
         found = World(**facts)
         monkeypatch.setattr(bench, "boot", found.boot)
         monkeypatch.setattr(bench, "measure", found.measure)
-        monkeypatch.setattr(bench, "planned", lambda *_: None)
-        monkeypatch.setattr(bench, "recovered", lambda *_: True)
+        monkeypatch.setattr(bench, "plan_session", lambda *_: None)
+        monkeypatch.setattr(bench, "wait_for_recovery", lambda *_: True)
         monkeypatch.setattr(bench, "PAUSE_S", 0.0)
         return found
 
@@ -101,7 +101,7 @@ def begun(search: Search) -> Header:
 def run(world: World, search: Search = SEARCH, before: Results | None = None) -> RateCapacity | Knee:
     world.record = Record(before=before)
     lab: Lab = SimpleNamespace(stacks=STACKS)  # type: ignore[assignment]
-    return searched(search, lab, Quiet(), world.record)
+    return run_search(search, lab, Quiet(), world.record)
 
 
 def killed(world: World, search: Search = SEARCH, before: Results | None = None) -> Results:
@@ -114,12 +114,12 @@ def killed(world: World, search: Search = SEARCH, before: Results | None = None)
 def stored(record: Record, search: Search = SEARCH) -> Results:
     """What was measured, as it is read from the disk."""
     of = begun(search)
-    lines = [texts.dump_header(of), *(texts.dump(one, of.study) for one in record.results)]
+    lines = [texts.dump_header(of), *(texts.dump(result, of.study) for result in record.results)]
     return texts.parse("".join(f"{line}\n" for line in lines).encode())
 
 
 def purposes(results: Results) -> list[Purpose]:
-    return [one.step.purpose for one in results.trials if one.step is not None]
+    return [trial.step.purpose for trial in results.trials if trial.step is not None]
 
 
 def test_the_capacity_of_a_queue_is_found_claimed_and_judged_again_with_the_same_answer(
@@ -134,7 +134,7 @@ def test_the_capacity_of_a_queue_is_found_claimed_and_judged_again_with_the_same
     assert found.found.claim is not None
     assert found.found.claim.proven
     assert found.trials == first.loads
-    again = judged(stored(first.record), STACKS)
+    again = judge_stored(stored(first.record), STACKS)
     assert again.found == found
     assert first.boots == found.cold_starts
 
@@ -142,15 +142,15 @@ def test_the_capacity_of_a_queue_is_found_claimed_and_judged_again_with_the_same
 def test_each_load_is_stored_with_its_boot_and_why_it_was_made(world: Callable[..., World]) -> None:
     first = world()
     run(first)
-    of = [one.step for one in first.record.results if one.step is not None]
-    assert [one.number for one in of] == [*range(1, len(of) + 1)]
-    assert {one.purpose for one in of} == {
+    of = [result.step for result in first.record.results if result.step is not None]
+    assert [step.number for step in of] == [*range(1, len(of) + 1)]
+    assert {step.purpose for step in of} == {
         *(Purpose.ALONE, Purpose.CLOSED, Purpose.RATE, Purpose.PROOF, Purpose.LATENCY, Purpose.OVERLOAD)
     }
-    of_proofs = {one.boot for one in of if one.purpose is Purpose.PROOF}
-    assert of_proofs.isdisjoint({one.boot for one in of if one.purpose is Purpose.RATE})
+    of_proofs = {step.boot for step in of if step.purpose is Purpose.PROOF}
+    assert of_proofs.isdisjoint({step.boot for step in of if step.purpose is Purpose.RATE})
     for purpose, count in ((Purpose.LATENCY, BOOTS), (Purpose.OVERLOAD, len(TIMES))):
-        assert len({one.boot for one in of if one.purpose is purpose}) == count
+        assert len({step.boot for step in of if step.purpose is purpose}) == count
 
 
 def test_latency_rises_with_the_load_and_overload_does_what_the_server_can(
@@ -158,15 +158,15 @@ def test_latency_rises_with_the_load_and_overload_does_what_the_server_can(
 ) -> None:
     found = run(world())
     assert isinstance(found, RateCapacity)
-    assert [one.share for one in found.load] == list(SHARES)
-    latencies = [one.ms for one in found.load if one.ms is not None]
+    assert [level.share for level in found.load] == list(SHARES)
+    latencies = [level.ms for level in found.load if level.ms is not None]
     assert latencies == sorted(latencies)
     assert 25 < latencies[-1] < 80  # at 95 % of where it is 50 ms
-    assert [one.times for one in found.overload] == list(TIMES)
+    assert [overload.times for overload in found.overload] == list(TIMES)
     assert found.overload[1].goodput_rps == pytest.approx(
         min(found.overload[1].rate, 1 / SERVICE_S), rel=0.06
     )
-    assert all(one.back_s is not None for one in found.overload)
+    assert all(overload.back_s is not None for overload in found.overload)
     assert found.left_out == ()
 
 
@@ -199,7 +199,7 @@ def test_a_knee_goes_on_from_any_load(world: Callable[..., World]) -> None:
 
 def goes_on_from(rest: World, before: Results, search: Search) -> None:
     last = len(before.trials)
-    so_far = judged(before, STACKS).found
+    so_far = judge_stored(before, STACKS).found
     assert so_far.trials == last
     if isinstance(so_far, RateCapacity):
         assert "interrupted" in "\n".join((so_far.found.because, *so_far.left_out))
@@ -208,7 +208,7 @@ def goes_on_from(rest: World, before: Results, search: Search) -> None:
     found = run(rest, search, before)
     assert rest.record.results[:last] == list(before.trials)
     assert rest.loads == len(rest.record.results) - last
-    assert judged(stored(rest.record, search), STACKS).found == found
+    assert judge_stored(stored(rest.record, search), STACKS).found == found
 
 
 def test_killed_while_a_disturbed_load_is_made_again_it_is_made_again_under_its_number(
@@ -217,9 +217,9 @@ def test_killed_while_a_disturbed_load_is_made_again_it_is_made_again_under_its_
     before = killed(world(last=6, spoils=lambda load: load in {5, 6}))
     rest = world()
     found = run(rest, before=before)
-    numbers = [one.step.number for one in rest.record.results if one.step is not None]
+    numbers = [result.step.number for result in rest.record.results if result.step is not None]
     assert numbers[4:8] == [5, 5, 5, 6]
-    assert judged(stored(rest.record), STACKS).found == found
+    assert judge_stored(stored(rest.record), STACKS).found == found
 
 
 def test_a_boot_that_fails_ends_the_search_and_is_tried_again_on_resume(world: Callable[..., World]) -> None:
@@ -228,11 +228,11 @@ def test_a_boot_that_fails_ends_the_search_and_is_tried_again_on_resume(world: C
         run(first)
     before = stored(first.record)
     assert isinstance(before.trials[-1], Failed)
-    assert "its process ended" in judged(before, STACKS).found.found.because
+    assert "its process ended" in judge_stored(before, STACKS).found.found.because
     rest = world()
     found = run(rest, before=before)
     assert found.ending is Ending.CONVERGED
-    assert judged(stored(rest.record), STACKS).found == found
+    assert judge_stored(stored(rest.record), STACKS).found == found
 
 
 def test_a_boot_that_fails_after_the_answer_is_known_costs_only_what_was_to_be_shown(
@@ -241,16 +241,16 @@ def test_a_boot_that_fails_after_the_answer_is_known_costs_only_what_was_to_be_s
     whole = world()
     run(whole)
     latency = [
-        one.step.boot
-        for one in whole.record.results
-        if one.step is not None and one.step.purpose is Purpose.LATENCY
+        result.step.boot
+        for result in whole.record.results
+        if result.step is not None and result.step.purpose is Purpose.LATENCY
     ]
     first = world(refuses=max(latency))
     found = run(first)
     assert isinstance(found, RateCapacity)
     assert found.ending is Ending.CONVERGED
     assert any("its process ended" in one for one in found.left_out)
-    assert judged(stored(first.record), STACKS).found == found
+    assert judge_stored(stored(first.record), STACKS).found == found
 
 
 def test_a_budget_ends_the_search_in_time_for_a_proof_and_says_what_it_left_out(
@@ -272,8 +272,8 @@ def test_a_budget_ends_the_search_in_time_for_a_proof_and_says_what_it_left_out(
         found = answers[budget_s] = run(here, search)
         assert isinstance(found, RateCapacity)
         assert found.seconds < budget_s
-        assert judged(stored(here.record, search), STACKS).found == found
-    short, middle, long, ample = (one for one in answers.values() if isinstance(one, RateCapacity))
+        assert judge_stored(stored(here.record, search), STACKS).found == found
+    short, middle, long, ample = (answer for answer in answers.values() if isinstance(answer, RateCapacity))
     assert short.ending is not Ending.CONVERGED
     assert "30 s" in short.found.because
     assert short.overload == ()
@@ -294,10 +294,10 @@ def test_stored_loads_of_another_search_are_refused(world: Callable[..., World])
     )
     changed = replace(results, trials=(*results.trials[:2], other, *results.trials[3:]))
     with pytest.raises(ResultsError, match="load 3"):
-        judged(changed, STACKS)
+        judge_stored(changed, STACKS)
     left = replace(results, trials=(results.trials[0], *results.trials[2:]))
     with pytest.raises(ResultsError):
-        judged(left, STACKS)
+        judge_stored(left, STACKS)
 
 
 def test_an_answer_that_never_holds_is_judged_again_as_such(world: Callable[..., World]) -> None:
@@ -305,7 +305,7 @@ def test_an_answer_that_never_holds_is_judged_again_as_such(world: Callable[...,
     first = world()
     found = run(first, search)
     assert found.ending is Ending.NEVER
-    assert judged(stored(first.record, search), STACKS).found == found
+    assert judge_stored(stored(first.record, search), STACKS).found == found
 
 
 def test_without_a_lab_a_bench_has_no_other_loads_than_those_stored() -> None:

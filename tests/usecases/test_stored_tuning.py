@@ -28,7 +28,7 @@ from velodrome.plan.matrix import candidate
 from velodrome.report import recommendation
 from velodrome.usecases import workers
 from velodrome.usecases.recording import Record, header
-from velodrome.usecases.tune import Budget, Progress, Replayed, judged, of_one_start
+from velodrome.usecases.tune import Budget, Progress, Replayed, judge_stored, of_one_start
 
 STACKS = catalog.stacks()
 GRID = tuple(
@@ -61,12 +61,12 @@ class Machine:
         if len(self.record.results) >= self.last:
             raise KeyboardInterrupt
         if ask.fresh or one.label != self.runs:
-            self.runs, self.boot = one.label, self.record.booted()
+            self.runs, self.boot = one.label, self.record.next_boot()
         most = DOES[one.label] * (1 + 0.02 * (self.boot % 3 - 1))
         most *= self.in_proof if ask.purpose is Purpose.PROOF else 1.0
         pace = Open(ask.rate) if ask.rate else Closed(ask.connections)
         load = Load(pace, ask.seconds)
-        trial = self.record.numbered(replace(TRIAL, contestant=one.contestant, load=load))
+        trial = self.record.number(replace(TRIAL, contestant=one.contestant, load=load))
         rps = min(ask.rate or 40.0 * ask.connections, most)
         self.record.ask()
         found = made.measured(trial, rps, cpu_us=600.0, mean_ms=20.0)
@@ -87,15 +87,15 @@ class Machine:
 
 def stored(results: Results) -> Results:
     """The same as it is read from the disk."""
-    lines = [texts.dump_header(HEADER), *(texts.dump(one, HEADER.study) for one in results.trials)]
+    lines = [texts.dump_header(HEADER), *(texts.dump(trial, HEADER.study) for trial in results.trials)]
     return texts.parse("".join(f"{line}\n" for line in lines).encode())
 
 
 def test_what_is_stored_is_judged_again_with_the_same_answer() -> None:
     machine = Machine().run()
-    first, again = judged(machine.results, STACKS), judged(stored(machine.results), STACKS)
+    first, again = judge_stored(machine.results, STACKS), judge_stored(stored(machine.results), STACKS)
     assert again == first
-    assert again.tuned == machine.replayed.tuned()
+    assert again.tuned == machine.replayed.result()
     assert again.tuned.ending is TuneEnding.SETTLED
     assert again.tuned.best is not None
     assert again.tuned.best.candidate.contestant.knobs == {"threads": 64}
@@ -103,7 +103,7 @@ def test_what_is_stored_is_judged_again_with_the_same_answer() -> None:
 
 
 def test_what_is_claimed_is_the_lower_end_of_at_least_three_starts_and_was_proven_at_that_rate() -> None:
-    found = judged(Machine().run().results, STACKS)
+    found = judge_stored(Machine().run().results, STACKS)
     best, second = found.tuned.best, found.tuned.runner_up
     assert best is not None
     assert best.value is not None
@@ -118,13 +118,13 @@ def test_what_is_claimed_is_the_lower_end_of_at_least_three_starts_and_was_prove
     assert found.proof is not None
     assert found.proof.trial.load.pace == Open(proof.rate)
     assert found.proof.step is not None
-    starts = [one.step.boot for one in Machine().run().record.results if one.step]
+    starts = [result.step.boot for result in Machine().run().record.results if result.step]
     assert starts.count(found.proof.step.boot) == 1  # on a start of its own
     assert f"carries {quantity.rate(found.claim)} that" in recommendation.sentence(found)
 
 
 def test_a_proof_that_fails_lowers_the_claim_and_is_reported() -> None:
-    found = judged(Machine(in_proof=0.8).run().results, STACKS)
+    found = judge_stored(Machine(in_proof=0.8).run().results, STACKS)
     best = found.tuned.best
     assert best is not None
     assert best.value is not None
@@ -136,7 +136,7 @@ def test_a_proof_that_fails_lowers_the_claim_and_is_reported() -> None:
 
 
 def test_what_is_proven_far_below_the_estimate_only_is_not_settled() -> None:
-    found = judged(Machine(in_proof=0.3).run().results, STACKS)
+    found = judge_stored(Machine(in_proof=0.3).run().results, STACKS)
     assert found.tuned.ending is TuneEnding.SPENT
     assert found.claim is not None
     assert f"no more than {quantity.rate(found.claim)} was proven" in found.tuned.because
@@ -150,17 +150,19 @@ def test_an_interrupted_tuning_goes_on_with_what_it_has_and_measures_none_of_it_
     before = stored(half.results)
     rest = Machine(Record(before=before)).run()
     assert rest.record.results[:20] == half.record.results
-    alone = [one.trial.contestant.stack for one in rest.record.results if _purpose(one) is Purpose.ALONE]
+    alone = [
+        result.trial.contestant.stack for result in rest.record.results if _purpose(result) is Purpose.ALONE
+    ]
     assert len(alone) == len(set(alone))
-    assert judged(rest.results, STACKS).tuned.best == judged(whole.results, STACKS).tuned.best
+    assert judge_stored(rest.results, STACKS).tuned.best == judge_stored(whole.results, STACKS).tuned.best
 
 
-def _purpose(one: Result) -> Purpose | None:
-    return one.step.purpose if one.step else None
+def _purpose(result: Result) -> Purpose | None:
+    return result.step.purpose if result.step else None
 
 
 def test_the_document_of_a_judged_tuning_is_json() -> None:
-    found = recommendation.document(judged(Machine().run().results, STACKS, "runs/mine"))
+    found = recommendation.document(judge_stored(Machine().run().results, STACKS, "runs/mine"))
     plain = json.loads(json.dumps(found, allow_nan=False))
     assert plain["claim"] == plain["proofs"][-1]["rate"]
     assert plain["recommended"]["boots"] >= 3
@@ -182,15 +184,18 @@ def test_a_setting_that_does_not_survive_more_workers_is_out_and_judged_again_th
     assert machine.replayed.take_checks(checks, STACKS, (1, 2))
     assert not machine.replayed.take_checks(checks, STACKS, (1, 2))
     race(machine.measure, machine.replayed.field)  # it goes on without it
-    lines = [texts.dump_header(HEADER), *(texts.dump(one) for one in (*machine.record.results, *checks))]
+    lines = [
+        texts.dump_header(HEADER),
+        *(texts.dump(result) for result in (*machine.record.results, *checks)),
+    ]
     results = texts.parse("".join(f"{line}\n" for line in lines).encode())
     assert len(results.checks) == 4
-    found = judged(results, STACKS)
+    found = judge_stored(results, STACKS)
     assert found.tuned.best is not None
     assert found.tuned.best.candidate.contestant.stack == "waitress"
     assert found.workers is not None
     assert found.workers.survived is None  # waitress has no workers
-    out = next(one for one in found.tuned.entries if one.candidate.contestant == fastest)
+    out = next(entry for entry in found.tuned.entries if entry.candidate.contestant == fastest)
     assert out.fate is Fate.FAILED
     assert "90.0/s with 2 workers" in out.why
     record = Record(before=results)
@@ -230,9 +235,9 @@ def test_a_server_that_does_not_start_for_its_proof_fails_it() -> None:
     trial = replace(TRIAL, contestant=proof[0].contestant, block=0)
     machine.record.ask()
     dead = Failed(trial, machine.record.now(), FailureKind.START, "its process ended")
-    machine.replayed.take([machine.record.keep(dead, machine.record.booted(), Purpose.PROOF)])
+    machine.replayed.take([machine.record.keep(dead, machine.record.next_boot(), Purpose.PROOF)])
     assert machine.replayed.next_proof() is None
-    found = judged(machine.results, STACKS)
+    found = judge_stored(machine.results, STACKS)
     assert found.tuned.ending is TuneEnding.SPENT
     assert "its process ended" in found.tuned.because
     assert found.claim is None
@@ -257,14 +262,17 @@ def test_a_budget_keeps_time_for_what_confirms_and_proves(budget_s: float, proof
 def test_the_folder_of_a_tuning_is_read_as_one(tmp_path: Path) -> None:
     machine = Machine().run()
     file = tmp_path / "results.jsonl"
-    lines = [texts.dump_header(HEADER), *(texts.dump(one, HEADER.study) for one in machine.results.trials)]
+    lines = [
+        texts.dump_header(HEADER),
+        *(texts.dump(trial, HEADER.study) for trial in machine.results.trials),
+    ]
     file.write_text("".join(f"{line}\n" for line in lines))
     assert texts.parse(file.read_bytes()).header.sought == SOUGHT
 
 
 def test_what_survives_more_workers_is_settled() -> None:
     results = Machine().run().results
-    best = judged(results, STACKS).tuned.best
+    best = judge_stored(results, STACKS).tuned.best
     assert best is not None
     checks = []
     for count in (1, 2):
@@ -273,7 +281,7 @@ def test_what_survives_more_workers_is_settled() -> None:
             who = with_workers(best.candidate.contestant, count)
             of = replace(TRIAL, contestant=who, load=load, part=PART)
             checks.append(made.measured(of, asked, mean_ms=5.0))
-    found = judged(replace(results, checks=tuple(checks)), STACKS)
+    found = judge_stored(replace(results, checks=tuple(checks)), STACKS)
     assert found.workers is not None
     assert found.workers.survived is True
     assert found.tuned.ending is TuneEnding.SETTLED
@@ -290,8 +298,8 @@ def pasted(machine: Machine, rps: float, failed: str = "", cpu_us: float = 600.0
     while (asked := machine.replayed.next_pasted(APP, STACKS)) is not None:
         candidate, ask = asked
         machine.record.ask()
-        boot = machine.record.booted()
-        trial = machine.record.numbered(
+        boot = machine.record.next_boot()
+        trial = machine.record.number(
             replace(TRIAL, contestant=candidate.contestant, load=Load(Open(ask.rate), ask.seconds))
         )
         found: Result = made.measured(trial, min(rps, ask.rate), cpu_us=cpu_us, mean_ms=20.0)
@@ -304,14 +312,14 @@ def pasted(machine: Machine, rps: float, failed: str = "", cpu_us: float = 600.0
 
 def test_what_is_pasted_is_loaded_at_the_claimed_rate_and_settled_where_it_holds_that() -> None:
     machine = pasted(Machine().run(), rps=2_000.0)
-    found = judged(machine.results, STACKS)
+    found = judge_stored(machine.results, STACKS)
     assert found.pasted is not None
     assert found.pasted.within
     assert found.pasted.rate == found.claim
     assert found.tuned.ending is TuneEnding.SETTLED
     assert found.command
-    assert [_purpose(one) for one in machine.record.results].count(Purpose.PASTED) == 1
-    assert judged(stored(machine.results), STACKS) == found
+    assert [_purpose(result) for result in machine.record.results].count(Purpose.PASTED) == 1
+    assert judge_stored(stored(machine.results), STACKS) == found
     document = recommendation.document(found)
     assert document["pasted"]["within"] is True
     assert "Pasted as it stands" in "\n".join(recommendation.lines(found))
@@ -319,30 +327,30 @@ def test_what_is_pasted_is_loaded_at_the_claimed_rate_and_settled_where_it_holds
 
 def test_what_is_pasted_and_does_not_hold_the_claim_twice_is_not_settled_and_not_given() -> None:
     machine = pasted(Machine().run(), rps=500.0)
-    found = judged(machine.results, STACKS)
+    found = judge_stored(machine.results, STACKS)
     assert found.pasted is not None
     assert found.pasted.within is False
     assert found.tuned.ending is TuneEnding.SPENT
     assert "pasted as it stands" in found.tuned.because
     assert found.withheld
     assert not found.command
-    assert [_purpose(one) for one in machine.record.results].count(Purpose.PASTED) == 2
+    assert [_purpose(result) for result in machine.record.results].count(Purpose.PASTED) == 2
 
 
 def test_what_is_pasted_and_does_not_start_is_tried_once_and_the_reason_is_reported() -> None:
     machine = pasted(Machine().run(), rps=2_000.0, failed="its process ended before it answered: exit 2")
-    found = judged(machine.results, STACKS)
+    found = judge_stored(machine.results, STACKS)
     assert found.pasted is not None
     assert (found.pasted.within, found.pasted.rate) == (False, 0.0)
     assert "exit 2" in found.tuned.because
     assert "did not start" in "\n".join(recommendation.lines(found))
-    assert [_purpose(one) for one in machine.record.results].count(Purpose.PASTED) == 1
+    assert [_purpose(result) for result in machine.record.results].count(Purpose.PASTED) == 1
 
 
 def test_of_a_recipe_and_of_a_tuning_without_a_claim_nothing_is_pasted() -> None:
     machine = Machine().run()
     assert machine.replayed.next_pasted(None, STACKS) is None
-    assert judged(machine.results, STACKS).pasted is None
+    assert judge_stored(machine.results, STACKS).pasted is None
     unproven = Machine()
     unproven.replayed.take([])
     race(unproven.measure, unproven.replayed.field)
@@ -358,6 +366,6 @@ def test_one_more_start_lies_within_the_interval_of_one_start_in_95_worlds_of_10
         half = student_t(starts - 1) * float(np.std(logs[:-1], ddof=1)) / math.sqrt(starts)
         mean = float(np.mean(logs[:-1]))
         reported = Interval(math.exp(mean - half), math.exp(mean), math.exp(mean + half))
-        one = of_one_start(reported, starts)
-        within += one.low <= math.exp(logs[-1]) <= one.high
+        interval = of_one_start(reported, starts)
+        within += interval.low <= math.exp(logs[-1]) <= interval.high
     assert 0.93 < within / 2_000 < 0.97

@@ -33,10 +33,12 @@ def delayed(question: str = "shop", stack: str = "uvicorn-h11", workers: int = 2
     """Return loads of an app whose requests take 42.5 ms on all but fresh connections."""
     found = []
     for pace, rps in ((LOW, 100.0), (FULL, 1490.0)):
-        one = loaded(pace, rps, 42.5, fastest=0.4)
+        measurement = loaded(pace, rps, 42.5, fastest=0.4)
         contestant = Contestant(stack, {"workers": workers})
-        of = replace(one.trial, app=APP, question=question, contestant=contestant, limits=Limits(cpus=2))
-        found.append(replace(one, trial=of))
+        of = replace(
+            measurement.trial, app=APP, question=question, contestant=contestant, limits=Limits(cpus=2)
+        )
+        found.append(replace(measurement, trial=of))
     return found
 
 
@@ -81,13 +83,13 @@ def test_a_revision_is_proven_where_its_user_is_and_not_where_it_was_checked_out
 
 
 def test_of_velodromes_own_recipes_it_is_known_what_is_in_them() -> None:
-    own = [replace(one, trial=replace(one.trial, app=None)) for one in delayed()]
+    own = [replace(measurement, trial=replace(measurement.trial, app=None)) for measurement in delayed()]
     assert suspects(own, STACKS) == ()
 
 
 def test_of_several_questions_each_is_named() -> None:
     both = [*delayed("shop"), *delayed("cart")]
-    assert {one.of.partition("(")[2] for one in suspects(both, STACKS)} == {"shop)", "cart)"}
+    assert {suspect.of.partition("(")[2] for suspect in suspects(both, STACKS)} == {"shop)", "cart)"}
 
 
 def test_the_same_setting_is_one_contestant_whether_its_workers_were_told_or_not() -> None:
@@ -97,13 +99,23 @@ def test_the_same_setting_is_one_contestant_whether_its_workers_were_told_or_not
 
 
 def test_what_failed_and_a_stack_that_is_not_known_name_nobody() -> None:
-    unknown = [replace(one, trial=replace(one.trial, contestant=Contestant("none"))) for one in delayed()]
+    unknown = [
+        replace(measurement, trial=replace(measurement.trial, contestant=Contestant("none")))
+        for measurement in delayed()
+    ]
     assert suspects([failed(trial()), *unknown], STACKS) == ()
 
 
 def test_a_healthy_run_names_nobody() -> None:
     both = loaded(LOW, 100, 0.6, fastest=0.3), loaded(FULL, 9000, 7.0, cpus=0.99)
-    assert suspects([replace(one, trial=replace(one.trial, app=APP)) for one in both], STACKS, 2) == ()
+    assert (
+        suspects(
+            [replace(measurement, trial=replace(measurement.trial, app=APP)) for measurement in both],
+            STACKS,
+            2,
+        )
+        == ()
+    )
 
 
 def test_of_a_url_it_is_not_known_which_app_answers() -> None:

@@ -71,21 +71,21 @@ def test_an_environment_is_known_by_what_it_runs_at_each_start_too(tmp_path: Pat
 def test_a_file_that_is_sent_is_known_by_its_bytes_and_by_who_names_it(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("one")
     (tmp_path / "mixes").mkdir()
-    one = Named(Deed.READS, "../secret", "request a, body")
-    first = fingerprint(one, "mixes/mix.toml")
-    assert first == fingerprint(one, str(tmp_path / "mixes" / "mix.toml"))
-    assert fingerprint(one, "mixes/other.toml") != first
+    named = Named(Deed.READS, "../secret", "request a, body")
+    first = fingerprint(named, "mixes/mix.toml")
+    assert first == fingerprint(named, str(tmp_path / "mixes" / "mix.toml"))
+    assert fingerprint(named, "mixes/other.toml") != first
     (tmp_path / "secret").write_text("two")
-    assert fingerprint(one, "mixes/mix.toml") != first
+    assert fingerprint(named, "mixes/mix.toml") != first
 
 
 @pytest.mark.parametrize("what", ["pipe", "/dev/zero", "none", "."])
 def test_what_has_no_contents_is_never_known(what: str, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    one = executes(what)
+    named = executes(what)
     kept = Trusted(print)
-    kept.remember([one], BY)
-    assert kept.unknown([one], BY) == (one,)
+    kept.remember([named], BY)
+    assert kept.unknown([named], BY) == (named,)
 
 
 @pytest.mark.parametrize(
@@ -136,11 +136,11 @@ def test_only_so_many_are_kept_and_the_newest_stay(own_cache: Path) -> None:
 
 def test_nothing_is_lost_where_several_write_at_once() -> None:
     every = [Named(Deed.INSTALLS, f"a=={number}", "x") for number in range(40)]
-    writers = [threading.Thread(target=Trusted(print).remember, args=([one], BY)) for one in every]
-    for one in writers:
-        one.start()
-    for one in writers:
-        one.join()
+    writers = [threading.Thread(target=Trusted(print).remember, args=([named], BY)) for named in every]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
     assert Trusted(pytest.fail).unknown(every, BY) == ()
 
 

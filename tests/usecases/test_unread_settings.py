@@ -9,7 +9,7 @@ from velodrome.model.trial import Contestant
 from velodrome.usecases import apps
 from velodrome.usecases.apps import AppSpec, lab_for, look
 from velodrome.usecases.bench import standing
-from velodrome.usecases.compare import laid_out, unread
+from velodrome.usecases.compare import lay_out, unread
 from velodrome.usecases.terms import Terms
 
 APP = """
@@ -46,7 +46,7 @@ def test_gunicorn_reads_nothing_but_its_command_line(shop: Path, env: tuple[str,
 def test_whoever_has_such_settings_is_told_once_and_nobody_else(shop: Path) -> None:
     asked = AppSpec("shop:app", cwd=str(shop))
     app, lab = look(asked), lab_for(asked)
-    assert list(unread(laid_out([app, app], Terms(stacks=("gunicorn-sync",)), lab), lab)) == [
+    assert list(unread(lay_out([app, app], Terms(stacks=("gunicorn-sync",)), lab), lab)) == [
         "./gunicorn.conf.py is not read while stacks are compared: gunicorn runs with the settings that are shown and "
         "no others. A command line that is pasted there reads it again, and wins where both set the same"
     ]

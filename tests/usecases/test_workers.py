@@ -7,15 +7,15 @@ import pytest
 from tests.usecases.planted import APP, plant
 
 from velodrome.judge import verdict
-from velodrome.judge.workers import checked
+from velodrome.judge.workers import judge_check
 from velodrome.model.results import Result
 from velodrome.model.trial import Contestant
 from velodrome.model.workers import WorkerCheck
 from velodrome.run.racing import store
-from velodrome.run.racing.opening import opened
-from velodrome.run.racing.race import serving
+from velodrome.run.racing.opening import open_lab
+from velodrome.run.racing.race import session_runner
 from velodrome.usecases import workers
-from velodrome.usecases.apps import AppSpec, ServedSpec, served
+from velodrome.usecases.apps import AppSpec, ServedSpec, prepare_app
 from velodrome.usecases.bench import UNLIMITED, trial_of
 from velodrome.usecases.compare import CompareSpec, compare
 from velodrome.usecases.quiet import Quiet
@@ -53,14 +53,14 @@ def settled(folder: Path, fault: str, at: int, counts: tuple[int, ...]) -> Worke
     """Check a planted stack, without a race before it."""
     path = plant(folder, "planted", fault, at)
     asked = ServedSpec(app(folder))
-    with served(asked, (path,), lambda _: None) as one:
-        trial = trial_of("planted", one.recipe, Contestant("planted"), UNLIMITED, app=one.app)
+    with prepare_app(asked, (path,), lambda _: None) as served:
+        trial = trial_of("planted", served.recipe, Contestant("planted"), UNLIMITED, app=served.app)
         results: list[Result] = []
-        with opened([trial], one.lab, "planted", Quiet()) as lab:
+        with open_lab([trial], served.lab, "planted", Quiet()) as lab:
             results += workers.settle(
-                trial, workers.loads(3000.0, fresh=True, connections=40), counts, serving(lab)
+                trial, workers.loads(3000.0, fresh=True, connections=40), counts, session_runner(lab)
             )
-        found = checked(trial.contestant, one.lab.stacks["planted"], counts, results)
+        found = judge_check(trial.contestant, served.lab.stacks["planted"], counts, results)
     assert found is not None
     return found
 
@@ -76,13 +76,13 @@ PLANTED = [
 
 
 @pytest.mark.measured
-@pytest.mark.parametrize(("fault", "at", "counts", "said"), PLANTED)
+@pytest.mark.parametrize(("fault", "at", "counts", "sentence"), PLANTED)
 def test_a_planted_fault_is_found(
-    tmp_path: Path, fault: str, at: int, counts: tuple[int, ...], said: str
+    tmp_path: Path, fault: str, at: int, counts: tuple[int, ...], sentence: str
 ) -> None:
     found = settled(tmp_path, fault, at, counts)
     assert found.survived is False, found
-    assert said in found.sentence
+    assert sentence in found.sentence
     if fault == "slow-when-reused":
         assert "fresh" not in found.sentence
 
@@ -105,7 +105,10 @@ def test_a_comparison_recommends_the_next_best_and_judging_again_does_too(tmp_pa
     results = store.read(raced.folder)
     (answer,) = verdict.judge([results], raced.race.lab.stacks).answers
     assert answer.best == ("sound",)
-    assert [(one.contestant, one.survived) for one in answer.checks] == [("sound", True), ("quick", False)]
+    assert [(check.contestant, check.survived) for check in answer.checks] == [
+        ("sound", True),
+        ("quick", False),
+    ]
     assert any(one.startswith("quick is not recommended") for one in answer.why)
     assert sum(line.startswith("checking") for line in heard.lines) == 2
     again = compare(CompareSpec((app(tmp_path),), terms, stacks, resume=True), tmp_path / "out", Quiet())
@@ -120,7 +123,7 @@ def test_uvicorn_on_asyncio_with_two_workers_waits_for_delayed_acknowledgements(
     raced = compare(CompareSpec((app(tmp_path, ASGI_APP),), terms), tmp_path / "out", Quiet())
     results = store.read(raced.folder)
     (answer,) = verdict.judge([results], raced.race.lab.stacks).answers
-    by_label = {one.contestant: one for one in answer.checks}
+    by_label = {check.contestant: check for check in answer.checks}
     assert by_label["uvicorn-h11"].survived is False
     assert "on reused connections" in by_label["uvicorn-h11"].sentence
     assert answer.best == ("hypercorn",)

@@ -291,14 +291,14 @@ IN_PAIRS: Mapping[str, Cell] = {
 
 def pair(first: str, second: str) -> Cell:
     """Return the app that has two faults."""
-    one, other = IN_PAIRS[first], IN_PAIRS[second]
+    cell, other = IN_PAIRS[first], IN_PAIRS[second]
     return Cell(
         f"pair: {first} and {second}",
         f"pairs:{first}_and_{second}",
-        one.fault,
+        cell.fault,
         other.fault,
-        requires=(*one.requires, *other.requires),
-        upstreams=(*one.upstreams, *other.upstreams),
+        requires=(*cell.requires, *other.requires),
+        upstreams=(*cell.upstreams, *other.upstreams),
     )
 
 

@@ -44,7 +44,7 @@ def rising(k: float, cpus: float = 0.2, most: int = 256) -> Slope:
     """Return the slope of an app with so many requests in work, at 20 a second each."""
     counts = [count for count in (1, 2, 4, 8, 16, 32, 64, 128, 256, 512) if count <= most]
     points = tuple(Point(count, 20 * min(count, k), cpus * min(count, k) / k, 4) for count in counts)
-    knee = next(one.connections for one in points if one.rps >= 19 * min(k, most))
+    knee = next(point.connections for point in points if point.rps >= 19 * min(k, most))
     return Slope(points, Interval(0.97 * k, k, 1.03 * k), knee, rises=k >= most)
 
 
@@ -76,7 +76,7 @@ SEEN = Symptoms(
     1,
     QUIET,
     setting=SETTING,
-    met={name: CALM for name, one in catalogue().items() if one.look is not None},
+    met={name: CALM for name, fault in catalogue().items() if fault.look is not None},
     memory=tuple((1000 * number, 5e7) for number in range(8)),
     descriptors=tuple((1000 * number, 40.0) for number in range(8)),
     stepped=slower(60.0, 100.0),
@@ -98,13 +98,15 @@ def failing(share: float, alone: float = 0.0) -> Symptoms:
     """Return what is seen of an app of which that share of the requests in flight together fails."""
     slope = rising(40)
     first, *rest = slope.points
-    points = (replace(first, errors=alone), *(replace(one, errors=share) for one in rest))
+    points = (replace(first, errors=alone), *(replace(point, errors=share) for point in rest))
     return replace(SEEN, slope=replace(slope, points=points))
 
 
 def held(*places: HeldUp) -> Symptoms:
     """Return what is seen of an app whose loop was held up there."""
-    return replace(SEEN, watched=replace(QUIET, held_up=places, late_s=sum(one.seconds for one in places)))
+    return replace(
+        SEEN, watched=replace(QUIET, held_up=places, late_s=sum(place.seconds for place in places))
+    )
 
 
 def figures(rps: float, p99_ms: float = 20.0, errors: float = 0.0) -> Figures:

@@ -25,7 +25,7 @@ from tests.run.apps.theirs import python_with
 from tests.ward.cells import APPS, GROUP, ILL, PAIRS, WELL, Cell, elsewhere
 
 import velodrome
-from velodrome.api.apps import asked_of, mix_of
+from velodrome.api.apps import app_spec, mix_of
 from velodrome.api.diagnosing import Examined
 from velodrome.judge.statistics import wilson
 from velodrome.model.load import Limits
@@ -46,7 +46,7 @@ def specification(cell: Cell, only: tuple[str, ...] = (), budget_s: float | None
     """
     if budget_s is None:
         budget_s = DEFAULT_BUDGET_S if cell.also else BUDGET_S
-    app = asked_of(
+    app = app_spec(
         cell.app,
         mix_of(cell.requests),
         cwd=str(APPS),

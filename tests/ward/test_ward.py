@@ -30,7 +30,7 @@ def test_a_blocking_call_is_named_by_its_line_and_proven_by_its_cure() -> None:
     assert cause.effect["rps"].low > 0
     assert cause.cure is not None
     assert not found.healthy
-    (arms,) = (one for one in cause.evidence if one.kind == "arms")
+    (arms,) = (evidence for evidence in cause.evidence if evidence.kind == "arms")
     assert len(arms.data["blocks"]) >= 4
 
 

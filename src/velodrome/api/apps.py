@@ -19,7 +19,7 @@ from velodrome.model.errors import AppInProgramError, AppInTestError, AppNotFoun
 from velodrome.model.load import Limits, Link
 from velodrome.plan import surroundings
 from velodrome.plan.requests import sources
-from velodrome.plan.requests.lines import SAFE, Header, checked
+from velodrome.plan.requests.lines import SAFE, Header, check_headers
 from velodrome.plan.requests.sources import Asking
 from velodrome.run.faults import refusals
 from velodrome.run.supervision import scratch
@@ -31,7 +31,7 @@ Headers = Mapping[str, str] | Sequence[Header]
 """By name, or pairs of name and value, where one is given several times."""
 
 
-def asked_of(
+def app_spec(
     app: object,
     requests: tuple[Request, ...],
     *,
@@ -61,7 +61,7 @@ def asked_of(
     AppInTestError and AppInProgramError for an app that no module holds which a server could import, and HeaderError.
     """
     known_secrets.mark(secrets)
-    path, source = (app, "") if isinstance(app, str) else held(app)
+    path, source = (app, "") if isinstance(app, str) else locate_app(app)
     if not cwd or (source and Path(source) == Path(folder(cwd)).resolve()):
         cwd, source = cwd or source, ""
     return AppSpec(
@@ -73,7 +73,7 @@ def asked_of(
         requests,
         tuple(upstreams),
         proto,
-        headers=checked(headers),
+        headers=check_headers(headers),
         setup=setup,
         teardown=teardown,
         user=user,
@@ -203,7 +203,7 @@ class Holder:
             tree = ast.parse(self.file.read_bytes())
         except (OSError, SyntaxError, ValueError):  # no source
             return False
-        return self.attribute in _bound(tree.body)
+        return self.attribute in _names_bound(tree.body)
 
     @property
     def importable(self) -> tuple[str, str]:
@@ -216,10 +216,10 @@ class Holder:
             # Imported by a name of its own: its file is a module all the same.
             return f"{ends[-1]}:{self.attribute}", str(Path(*ends[:-1]))
         root = Path(*ends[: -len(parts)])
-        return f"{name}:{self.attribute}", "" if root in _installed() else str(root)
+        return f"{name}:{self.attribute}", "" if root in _library_folders() else str(root)
 
 
-def held(app: object) -> tuple[str, str]:
+def locate_app(app: object) -> tuple[str, str]:
     """Return `module:attribute` of an app, and the folder that is imported from; empty where it is installed.
 
     Raises AppNotFoundError, AppInTestError or AppInProgramError, all UsageErrors.
@@ -234,10 +234,10 @@ def held(app: object) -> tuple[str, str]:
     if apps or alone:
         return (apps or alone)[0].importable
     if others:
-        raise AppInTestError(_described(app), str(others[0].file), others[0].attribute)
+        raise AppInTestError(_describe(app), str(others[0].file), others[0].attribute)
     if holders:
-        raise AppInProgramError(_described(app), str(holders[0].file), holders[0].attribute)
-    raise AppNotFoundError(_described(app))
+        raise AppInProgramError(_describe(app), str(holders[0].file), holders[0].attribute)
+    raise AppNotFoundError(_describe(app))
 
 
 def _holders(app: object) -> list[Holder]:
@@ -254,7 +254,7 @@ def _holders(app: object) -> list[Holder]:
     ]
 
 
-def _described(app: object) -> str:
+def _describe(app: object) -> str:
     return repr(app)[:80]
 
 
@@ -266,14 +266,14 @@ def _origin(value: object) -> str:
     return name if isinstance(name, str) else ""
 
 
-def _bound(statements: list[ast.stmt]) -> set[str]:
+def _names_bound(statements: list[ast.stmt]) -> set[str]:
     """Return the names that a module gives to what it makes, at its top level."""
     found = set()
     for statement in statements:
         if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             found.add(statement.name)
         elif isinstance(statement, BLOCKS):
-            found |= _bound([child for child in _children(statement) if isinstance(child, ast.stmt)])
+            found |= _names_bound([child for child in _children(statement) if isinstance(child, ast.stmt)])
         else:
             names = (node for node in ast.walk(statement) if isinstance(node, ast.Name))
             found |= {node.id for node in names if isinstance(node.ctx, ast.Store)}
@@ -287,7 +287,7 @@ def _children(block: ast.stmt) -> Iterator[ast.AST]:
             yield from child.body
 
 
-def _installed() -> set[Path]:
+def _library_folders() -> set[Path]:
     """Return the folders that any process of this interpreter imports from."""
     paths = sysconfig.get_paths()
     known = [paths["purelib"], paths["platlib"], *site.getsitepackages(), site.getusersitepackages()]
@@ -296,4 +296,4 @@ def _installed() -> set[Path]:
 
 def folder_of(out: str | Path | None) -> Path:
     """Return where results go: without `out` a folder that is gone when this process ends."""
-    return Path(out) if out is not None else scratch.made("api") / "run"
+    return Path(out) if out is not None else scratch.make_folder("api") / "run"

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from velodrome.api import tables
-from velodrome.api.apps import Asks, asked_of, limits_of, link_of, mix_of, seconds_of
+from velodrome.api.apps import Asks, app_spec, limits_of, link_of, mix_of, seconds_of
 from velodrome.guest.stack import KnobValue
 from velodrome.model.condition import read
 from velodrome.model.diagnosis import Diagnosis, Examination
@@ -93,13 +93,13 @@ def diagnose(
     which rate, is searched as the app is and with the causes cured. No experiment begins that would end after `budget`
     (seconds, or `"5m"`); `only` and `skip` name faults of the catalogue (`velodrome doctor --list`). With `agents`, an
     agent of a coordinator (`"tls://host:8786"`, with its `keys`), or of so many that are started on this machine,
-    examines the app that is on its host, or with `send` the folder that is here. `of_app` is what `asked_of` takes.
+    examines the app that is on its host, or with `send` the folder that is here. `of_app` is what `app_spec` takes.
 
     Raises what is wrong with the app, UnknownNameError, UnknownKnobError, NoServerError, BusyError, and with agents
     what `diagnose_on_hosts.diagnose_there` does.
     """
     spec = DoctorSpec(
-        ServedSpec(asked_of(app, mix_of(requests), **of_app)),
+        ServedSpec(app_spec(app, mix_of(requests), **of_app)),
         stack,
         Knobs(named=knobs or {}),
         limits_of(cpus, memory),

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from velodrome.api import tables
-from velodrome.api.apps import Asks, Headers, asked_of, link_of, mix_of, seconds_of
+from velodrome.api.apps import Asks, Headers, app_spec, link_of, mix_of, seconds_of
 from velodrome.judge.loaded import Blocks, Measured
 from velodrome.model import secrets
-from velodrome.model.app import Content, Request, known
+from velodrome.model.app import Content, Request, register_secrets
 from velodrome.model.errors import UsageError
 from velodrome.model.load import INDEPENDENT, Arrivals
 from velodrome.model.quantity import in_unit
-from velodrome.plan.requests.lines import checked, with_headers
+from velodrome.plan.requests.lines import check_headers, with_headers
 from velodrome.report import names
 from velodrome.run.drivers.driver import Target
 from velodrome.run.faults import refusals
@@ -167,7 +167,7 @@ def load(
     `target` is a URL, or an app: its import path (`"shop.wsgi:application"`), or the object itself, which a server
     process imports from its module. `path` is what is requested of an app, or `requests`, such as `"GET /cart?id=7"` or
     those of `velodrome.requests`, in its place and in that of `method`, `body` and what is expected. `of_app` says how
-    it is served: `stack`, `knobs`, `link`, and what `asked_of` takes. Latency is from when requests were due; any 2xx
+    it is served: `stack`, `knobs`, `link`, and what `app_spec` takes. Latency is from when requests were due; any 2xx
     is right unless given. `agents` carry the load of a URL: those of a coordinator (`"tls://host:8786"`, with its
     certificates in the folder `keys`), or so many of this machine.
 
@@ -193,9 +193,9 @@ def load(
     if isinstance(target, str) and "://" in target:
         if of_app:
             raise UsageError(f"{', '.join(of_app)}: only for an app; {target} is served already")
-        whole = with_headers(mix, checked(headers))
+        whole = with_headers(mix, check_headers(headers))
         secrets.of_text(target)
-        known(whole, [name for name, _ in checked(headers)])
+        register_secrets(whole, [name for name, _ in check_headers(headers)])
         shown = secrets.mask(target)
         asking = _of_paths(target, whole) if requests else _of_url(target, whole[0])
         with alone(f"load of {shown}", WAIT_S):
@@ -206,7 +206,7 @@ def load(
     if agents is not None:
         raise UsageError("agents: they load a URL; an app is served and loaded on this machine")
     on = On(of_app.pop("stack", ""), of_app.pop("knobs", None) or {}, link_of(of_app.pop("link", "")))
-    spec = asked_of(target, mix, headers=headers, **of_app)
+    spec = app_spec(target, mix, headers=headers, **of_app)
     with alone(f"load of {spec.app}", WAIT_S):
         return Loaded(spec.app, load_blocks.load_app(spec, terms, on))
 

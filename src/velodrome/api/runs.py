@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from velodrome.api import tables
-from velodrome.api.apps import Asks, asked_of, folder_of, limits_of, mix_of, seconds_of, terms_of, trusting
+from velodrome.api.apps import Asks, app_spec, folder_of, limits_of, mix_of, seconds_of, terms_of, trusting
 from velodrome.guest import catalog
 from velodrome.judge.regression import DiffCriteria, criteria
 from velodrome.judge.verdict import judge
@@ -214,15 +214,15 @@ def compare(
     `arrivals` are those at the `rate`; without `blocks` it goes on until it is settled or the `budget` is spent
     (`"10m"`), by default what three blocks of all take; `agents`, `keys` and hosts are those of `race`,
     to which `send` sends the app's folder, or `revision` a git revision of it;
-    `of_app` says how it is found and what it gets: what `asked_of` takes. Each app is a question of the run.
+    `of_app` says how it is found and what it gets: what `app_spec` takes. Each app is a question of the run.
 
     Raises what is wrong with the app, NoStackFitsError, BusyError and what else keeps it from being run.
     """
     if not app:
         raise UsageError("name an app: compare('shop.wsgi:application')")
     mix = mix_of(requests)
-    apps_named = [asked_of(target, mix, **of_app) for target in app]
-    names, extra = apps.named(stacks)
+    apps_named = [app_spec(target, mix, **of_app) for target in app]
+    names, extra = apps.split_stacks(stacks)
     terms = terms_of(
         limits_of(cpus, memory),
         connections=connections,
@@ -351,9 +351,9 @@ def diff(
         raise UsageError(f"{', '.join(how)}: only where two revisions of an app are raced; name it: app=…")
     first, second = _run(before), None if after is None else _run(after)
     if second is None:
-        return Differences(revising.stored(first.results, None, looked))
+        return Differences(revising.compare_stored(first.results, None, looked))
     named = (str(first.path), str(second.path))
-    return Differences(revising.stored(first.results, second.results, looked, named))
+    return Differences(revising.compare_stored(first.results, second.results, looked, named))
 
 
 def _run(run: str | Path | Run) -> Run:
@@ -391,7 +391,7 @@ def raced(
     `velodrome.compare`; `cwd` is a folder of the repository. Raises GitError, RevisionError, NotFromRevisionError and
     what a race raises.
     """
-    names, extra = apps.named(stacks)
+    names, extra = apps.split_stacks(stacks)
     terms = terms_of(
         limits_of(cpus, memory),
         connections=connections,
@@ -403,7 +403,7 @@ def raced(
         arrivals=arrivals,
     )
     spec = DiffSpec(
-        asked_of(app, mix_of(requests), **of_app),
+        app_spec(app, mix_of(requests), **of_app),
         before,
         after,
         terms,
@@ -412,5 +412,5 @@ def raced(
         blocks,
         wait,
     )
-    where = Path(out) if out is not None else scratch.made("api") / "run"
+    where = Path(out) if out is not None else scratch.make_folder("api") / "run"
     return revising.diff(spec, looked, where, Quiet())

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from velodrome.api import tables
-from velodrome.api.apps import Asks, asked_of, folder_of, limits_of, link_of, mix_of, seconds_of
+from velodrome.api.apps import Asks, app_spec, folder_of, limits_of, link_of, mix_of, seconds_of
 from velodrome.guest.stack import KnobValue
 from velodrome.model.condition import Condition, read
 from velodrome.model.errors import UsageError
@@ -148,7 +148,7 @@ def capacity(
 
     `app` is an import path or the object itself; without `stack` a common one serves it, and `"./mine.py"` is yours;
     `link` (`"rtt=40ms"`) is the network between; requests arrive as those of independent users do, or with
-    `arrivals="constant"` evenly spaced; `of_app` is what `asked_of` takes.
+    `arrivals="constant"` evenly spaced; `of_app` is what `app_spec` takes.
 
     `budget` is the time to measure in, seconds or `"5m"`; None: as long as it takes. Measurements go into `out`,
     without it into a temporary folder that is gone when this process ends; with `resume` a search that was interrupted
@@ -161,7 +161,7 @@ def capacity(
     if closed and budget is not None:
         raise UsageError("closed=True has no budget: leave budget out, or leave closed out")
     spec = CapacitySpec(
-        ServedSpec(asked_of(app, mix_of(requests), **of_app)),
+        ServedSpec(app_spec(app, mix_of(requests), **of_app)),
         stack,
         Knobs(named=knobs or {}),
         _conditions(slo),
@@ -208,7 +208,7 @@ def tune(
     Measurements go into `out`, without it into a temporary folder that is gone when this process ends; with `resume`
     a tuning that was interrupted goes on in `out`. With `agents` the hosts of a coordinator's agents measure
     (`"tls://host:8786"`, or how many of this machine; `keys` is the folder of the certificates). `of_app` is what
-    `asked_of` takes.
+    `app_spec` takes.
 
     Raises what is wrong with the app, ConditionError, NoStackFitsError, BusyError, ResultsExistError,
     StudyChangedError, and with agents what `race` does.
@@ -221,7 +221,7 @@ def tune(
     if (wanted is Goal.CAPACITY) == bool(rate):
         raise UsageError(f"goal={wanted.value!r} {'takes no' if rate else 'needs a'} rate")
     spec = TuneSpec(
-        ServedSpec(asked_of(app, mix_of(requests), **of_app)),
+        ServedSpec(app_spec(app, mix_of(requests), **of_app)),
         tuple(stacks),
         wanted,
         rate or 0.0,

@@ -181,11 +181,11 @@ def describes_an_app(command: Command) -> Command:
     Their values are in `context.params`, which `served_spec`, `app_spec` and `mix` read.
     """
     own = list(inspect.signature(command, eval_str=True).parameters.values())
-    own = [one for one in own if one.kind is not inspect.Parameter.VAR_KEYWORD]
-    behind = max(place for place, one in enumerate(own) if one.name in ("app", "recipe")) + 1
+    own = [parameter for parameter in own if parameter.kind is not inspect.Parameter.VAR_KEYWORD]
+    behind = max(place for place, parameter in enumerate(own) if parameter.name in ("app", "recipe")) + 1
     shared = inspect.signature(_options, eval_str=True).parameters.values()
     every = [*own[:behind], *shared, *own[behind:]]
-    by_name = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in every]
+    by_name = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in every]
     command.__signature__ = inspect.Signature(by_name)  # type: ignore[attr-defined]
     return command
 
@@ -243,7 +243,7 @@ def served_spec(context: typer.Context) -> ServedSpec:
         )
     if app:
         return ServedSpec(app_spec(app, parameters, requests))
-    if needless := given(context, OF_APPS):
+    if needless := typed_options(context, OF_APPS):
         raise NeedlessOptionError(needless, "a recipe defines its requests and all that it needs")
     return ServedSpec(None, recipe, parameters["python"], parameters["user"])
 
@@ -264,7 +264,7 @@ def mix(parameters: Mapping[str, Any]) -> Asking:
 
     Raises TwoSourcesError where they contradict each other, UntrustedError, and UsageError for files.
     """
-    from velodrome.model.app import known  # noqa: PLC0415
+    from velodrome.model.app import register_secrets  # noqa: PLC0415
     from velodrome.plan.requests import sources  # noqa: PLC0415
 
     lines = parameters["request"] or ()
@@ -275,7 +275,7 @@ def mix(parameters: Mapping[str, Any]) -> Asking:
     )
     see = trust(parameters["trust"]).see
     found = sources.of(lines, file, access_log, openapi, methods(parameters["methods"]), see=see)
-    known(found.requests)
+    register_secrets(found.requests)
     for sentence in found.told:
         tell(secrets.mask(sentence))
     return found
@@ -284,7 +284,7 @@ def mix(parameters: Mapping[str, Any]) -> Asking:
 _FILES = ("requests", "access_log", "openapi")
 
 
-def given(context: typer.Context, names: Collection[str]) -> tuple[str, ...]:
+def typed_options(context: typer.Context, names: Collection[str]) -> tuple[str, ...]:
     """Return the options of the parameters called `names` that the command line has, as they are typed."""
     found = []
     for parameter in context.command.params:
@@ -301,10 +301,10 @@ def trust(given: bool) -> Trust:
 
     # Either may be closed, and is None then.
     on_a_terminal = all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr))
-    return Trust(given=given, ask=_allowed if on_a_terminal else None, say=tell)
+    return Trust(given=given, ask=_ask_to_run if on_a_terminal else None, say=tell)
 
 
-def _allowed(path: str, named: Sequence[Named]) -> bool:
+def _ask_to_run(path: str, named: Sequence[Named]) -> bool:
     """Ask on the terminal; what is not a yes is a no."""
     tell(f"{path} names what you have not allowed yet:")
     for thing in named:

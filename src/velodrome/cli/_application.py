@@ -74,15 +74,15 @@ def command(name: str) -> Any:
     app.callback()(_nothing)  # or a single command would lose its name
     found = typer.main.get_command(app)
     assert isinstance(found, typer.core.TyperGroup)
-    return grouped(found.commands[name])
+    return group_options(found.commands[name])
 
 
-def grouped(command: Any) -> Any:
+def group_options(command: Any) -> Any:
     """Have the help of a command, and of those below it, show its options in groups."""
     command.format_options = MethodType(_format_options, command)
     command.get_help_option = MethodType(_help_option, command)
     for below in getattr(command, "commands", {}).values():
-        grouped(below)
+        group_options(below)
     return command
 
 

@@ -372,14 +372,14 @@ def _mix(path: str | None, names: Sequence[str], trust: bool) -> list[dict[str, 
     from pathlib import Path  # noqa: PLC0415
 
     from velodrome.cli import _app_options as trusting  # noqa: PLC0415
-    from velodrome.model.app import known, unmarked, whole  # noqa: PLC0415
+    from velodrome.model.app import register_secrets, whole, without_marks  # noqa: PLC0415
     from velodrome.plan.requests import file  # noqa: PLC0415
     from velodrome.run.drivers import load_document  # noqa: PLC0415
 
     # Whether braces stand for themselves, and for what they may stand, is checked by the engine.
     found = file.read(Path(path), default_path="", templates=False, see=trusting.trust(trust).see)
-    known(found)
-    return load_document.mix_document(whole([unmarked(request, names) for request in found]))
+    register_secrets(found)
+    return load_document.mix_document(whole([without_marks(request, names) for request in found]))
 
 
 SCHEMES = ("ws", "wss")
@@ -494,7 +494,7 @@ def of_loopback(url: str) -> tuple[str, str]:
         from velodrome.model.errors import CredentialsInUrlError  # noqa: PLC0415 - most URLs have none
 
         raise CredentialsInUrlError(url)
-    host, port = _parted(rest[:end])
+    host, port = _split_authority(rest[:end])
     if not between or host not in EVERYWHERE:
         return url, ""
     loopback = EVERYWHERE[host]
@@ -505,7 +505,7 @@ def of_loopback(url: str) -> tuple[str, str]:
     return f"{scheme}://{loopback}{port}{rest[end:]}", note
 
 
-def _parted(authority: str) -> tuple[str, str]:
+def _split_authority(authority: str) -> tuple[str, str]:
     """Part `[::]:8000` and `0.0.0.0:8000` before the colon of the port."""
     end = authority.find("]") + 1 or authority.find(":")
     return (authority, "") if end < 0 else (authority[:end], authority[end:])

@@ -300,7 +300,7 @@ def _notes(work: Work, document: Document, *, interrupted: bool) -> list[str]:
 
     notes = list(work.notes)
     if interrupted:
-        notes.insert(0, load_notes.interrupted(document, work.spec.duration_s))
+        notes.insert(0, load_notes.interruption_line(document, work.spec.duration_s))
     if work.spec.fewer_connections and (
         fewer := load_notes.fewer_connections(document, work.spec.connections)
     ):
@@ -322,7 +322,7 @@ def count(connections: str | None) -> int | None:
     return int(connections)
 
 
-def sought(
+def search_options(
     connections: str | None, rate: str | None, requests: int | None, fail_if: Sequence[str] | None
 ) -> Sought | None:
     """Return what is to be searched, if anything. Raises UsageError for options that do not go with a search."""
@@ -356,7 +356,7 @@ def search(
     failing = conditions(fail_if)
     result, best = load_search.search(wanted, work, Demands(must_not=failing), seconds, UrlSearchLines())
     if best is not None:
-        best["conditions"] = documents(usecase.decided(failing, best))
+        best["conditions"] = documents(usecase.decide_conditions(failing, best))
     if output.as_json:
         print(json.dumps(searches.search_document(result, best, fail_if, work.spec.arrivals)))
     else:

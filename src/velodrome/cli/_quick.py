@@ -2,8 +2,8 @@
 
     Connections = Annotated[int | None, Option("-c", "--connections", help="…")]
 
-says what typer's own would say: `typed` hands it to typer, which takes longer to import than a load to start, and
-`read` reads a command line by itself. Whatever is not plainly right it leaves to typer, which says what is wrong.
+says what typer's own would say: `typer_command` hands it to typer, which takes longer to import than a load to start,
+and `read` reads a command line by itself. Whatever is not plainly right it leaves to typer, which says what is wrong.
 `Annotated` is typing's for the type checker alone, because typing takes as long to import as the engine to send.
 """
 
@@ -24,7 +24,7 @@ else:
             return Declared(*declaration)
 
 
-__all__ = ["Annotated", "Argument", "Declared", "Option", "parameters", "typed"]
+__all__ = ["Annotated", "Argument", "Declared", "Option", "parameters", "typer_command"]
 
 
 class Option:
@@ -72,7 +72,7 @@ def parameters(command: Callable[..., None]) -> dict[str, Declared]:
     return found
 
 
-def typed(
+def typer_command(
     command: Callable[..., None], groups: Mapping[str, Sequence[str]] | None = None
 ) -> Callable[..., None]:
     """Return a command as typer wants it; its help shows parameters of each group under the group's name."""
@@ -144,7 +144,7 @@ def _read(argument: _Reader, options: Mapping[str, _Reader], rest: list[str]) ->
     given: dict[str, Any] = {}
     while rest:
         word = rest.pop(0)
-        name, value = _split(word)
+        name, value = _split_option(word)
         reader = options.get(name) if word.startswith("-") else argument
         if reader is None or (reader.parameter in given and not reader.many):
             raise ValueError(word)
@@ -166,7 +166,7 @@ def _read(argument: _Reader, options: Mapping[str, _Reader], rest: list[str]) ->
     return given
 
 
-def _split(word: str) -> tuple[str, str | None]:
+def _split_option(word: str) -> tuple[str, str | None]:
     """Part `--rate=5` and `-c5`."""
     if word.startswith("--"):
         name, equals, value = word.partition("=")

@@ -47,7 +47,7 @@ def prune(older_than: OlderThan = "", to_size: ToSize = "") -> None:
     older_than_s = (
         None if to_size and not older_than else serving.seconds("--older-than", older_than or "30d")
     )
-    print("\n".join(listing.removed(cache.prune(older_than_s, to_bytes))))
+    print("\n".join(listing.removed_lines(cache.prune(older_than_s, to_bytes))))
 
 
 def verify() -> None:
@@ -55,9 +55,9 @@ def verify() -> None:
     from velodrome.report import listing  # noqa: PLC0415
     from velodrome.run.environments import guest_tree  # noqa: PLC0415
 
-    found = list(guest_tree.verified())
+    found = list(guest_tree.verify_trees())
     damages = [damage for _, damage in found if damage is not None]
-    print("\n".join(listing.verified(len(found), damages)))
+    print("\n".join(listing.verified_lines(len(found), damages)))
     if damages:
         sys.exit(FAILED)
 

@@ -67,7 +67,7 @@ def agent(
 
     addresses.refuse_plain(coordinator, plain=plain_tcp)
     policy = Policy(name, _roles(roles), _numbers(cpus), tuple(allow_target or ()))
-    policy.checked()
+    policy.check()
     how = {"address": coordinator, "host": host, "port": port}
     folder = Path(keys) if keys else None
     (_root_agent if os.geteuid() == 0 else _plain_agent)(how, policy, folder, user)
@@ -78,7 +78,7 @@ def _root_agent(how: dict[str, Any], policy: Any, folder: Path | None, user: str
     from velodrome.run.cluster import address, holding, keys  # noqa: PLC0415
 
     if address.Address.read(how["address"]).scheme == "tls":
-        how["key_files"] = keys.contents(keys.found(folder))
+        how["key_files"] = keys.contents(keys.find_keys(folder))
     holding.hold(how, policy, user, lambda line: print(line, flush=True))
 
 

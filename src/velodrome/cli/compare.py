@@ -73,12 +73,12 @@ def command(
         from velodrome.cli._shown import Shown  # noqa: PLC0415
         from velodrome.run.lab import OnHosts  # noqa: PLC0415
         from velodrome.usecases import compare  # noqa: PLC0415
-        from velodrome.usecases.apps import named  # noqa: PLC0415
+        from velodrome.usecases.apps import split_stacks  # noqa: PLC0415
         from velodrome.usecases.quiet import Quiet  # noqa: PLC0415
 
     mix = apps.mix(context.params)
     asked = [apps.app_spec(one, context.params, mix.requests) for one in app]
-    names, extra = named(stack or ())
+    names, extra = split_stacks(stack or ())
     terms = Terms(
         connections,
         server.rate("--rate", rate) or mix.peak_rps,

@@ -118,7 +118,7 @@ def command(
         from velodrome.model.errors import BadOptionError, NeedlessOptionError  # noqa: PLC0415
         from velodrome.run.racing import store  # noqa: PLC0415
         from velodrome.usecases import diff  # noqa: PLC0415
-        from velodrome.usecases.apps import named  # noqa: PLC0415
+        from velodrome.usecases.apps import split_stacks  # noqa: PLC0415
         from velodrome.usecases.quiet import Quiet  # noqa: PLC0415
 
     criteria = regression.criteria(
@@ -128,7 +128,7 @@ def command(
         if not after:
             raise BadOptionError("--app", app, "name two revisions: velodrome diff HEAD~1 HEAD --app …")
         mix = apps.mix(context.params)
-        names, extra = named(stack or ())
+        names, extra = split_stacks(stack or ())
         terms = Terms(
             connections,
             server.rate("--rate", rate) or mix.peak_rps,
@@ -155,12 +155,12 @@ def command(
         found = diff.diff(spec, criteria, run, BlockLines())
     else:
         every = {str(param.name) for param in context.command.params} - OF_STORED
-        if needless := apps.given(context, every):
+        if needless := apps.typed_options(context, every):
             raise NeedlessOptionError(
                 needless, "stored runs are compared as they are; to race revisions name the --app"
             )
         second = store.read(Path(after)) if after else None
-        found = diff.stored(store.read(Path(before)), second, criteria, (before, after))
+        found = diff.compare_stored(store.read(Path(before)), second, criteria, (before, after))
     _write(found, form, out)
     if code := exit_code(found, fail_on or ()):
         sys.exit(code)

@@ -90,13 +90,13 @@ def command(
         from velodrome.usecases.terms import Knobs  # noqa: PLC0415
 
     if show:
-        every = diagnose.chosen(tuple(only or ()), tuple(skip or ()))
+        every = diagnose.choose_faults(tuple(only or ()), tuple(skip or ()))
         print("\n".join(diagnoses.listing(every.values())))
         return
     outputs = {"--out": out, "--junit": junit, "--html": html}
     check_paths({option: str(path) for option, path in outputs.items() if path is not None})
     failing = tuple(fail_on or ())
-    diagnose.chosen(tuple(fault for fault in failing if fault != ANY), ())
+    diagnose.choose_faults(tuple(fault for fault in failing if fault != ANY), ())
     spec = diagnose.DoctorSpec(
         apps.served_spec(context),
         stack,

@@ -44,7 +44,7 @@ def command(
     if len(run) == 1 and inside:
         verdicts = _group(run[0], [path.parent for path in inside], claims, paste=paste)
     else:
-        now = judge.claimed(claims, run[0]) if claims else None
+        now = judge.study_of_run(claims, run[0]) if claims else None
         judged = judge.judge(run, catalog.stacks(), now=now, paste=paste)
         paths = write_reports(judged)
         terminal.show(judged.verdict, paths, terminal.console(sys.stdout))
@@ -70,10 +70,10 @@ def _search(run: Sequence[Path], *, claims: bool, paste: bool) -> NoReturn:
     if found is None or found.header.sought is None:
         raise BadOptionError("RUN", str(run[0]), "this is no search")
     if found.header.sought.what == "capacity":
-        done = capacity.judged(found, catalog.stacks(), str(run[0]))
+        done = capacity.judge_stored(found, catalog.stacks(), str(run[0]))
         print("\n".join(searches.lines(done.found, done.title)))
         sys.exit(of_search(done.found.ending))
-    answer = tune.judged(found, catalog.stacks(), str(run[0]), paste=paste)
+    answer = tune.judge_stored(found, catalog.stacks(), str(run[0]), paste=paste)
     print("\n".join(recommendation.lines(answer)))
     sys.exit(of_tuning(answer.tuned.ending))
 
@@ -87,7 +87,7 @@ def _group(where: Path, folders: Sequence[Path], claims: str, *, paste: bool) ->
 
     stacks = catalog.stacks()
     files = judge.members(claims, folders) if claims else {}
-    now = {folder: judge.claimed(name, folder) for folder, name in files.items()}
+    now = {folder: judge.study_of_run(name, folder) for folder, name in files.items()}
     verdicts = {}
     for folder in folders:
         judged = judge.judge([folder], stacks, now=now.get(folder), paste=paste)

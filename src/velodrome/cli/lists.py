@@ -49,7 +49,7 @@ def show_stack(
 
     from velodrome.guest import catalog  # noqa: PLC0415
     from velodrome.guest.stack import Launch, Written  # noqa: PLC0415
-    from velodrome.judge.deploying import deployed  # noqa: PLC0415
+    from velodrome.judge.deploying import without_race_options  # noqa: PLC0415
     from velodrome.report import listing  # noqa: PLC0415
     from velodrome.run.environments import environment  # noqa: PLC0415
     from velodrome.usecases import terms  # noqa: PLC0415
@@ -64,7 +64,9 @@ def show_stack(
         served = f"{name}(server)" if catalog.interface(found.interface).protocol == "grpc" else name
         print(found.script(launch, Written(f"from {module} import {name}", served)))
     elif command:
-        print(" ".join([*variables, shlex.join(deployed(["python", *process.argv], found.server))]))
+        print(
+            " ".join([*variables, shlex.join(without_race_options(["python", *process.argv], found.server))])
+        )
     else:
         listing.stack(
             found,
@@ -122,9 +124,9 @@ def studies() -> None:
         from velodrome.guest import catalog  # noqa: PLC0415
         from velodrome.plan import matrix, study_file  # noqa: PLC0415
         from velodrome.report import listing  # noqa: PLC0415
-        from velodrome.usecases.studies import known  # noqa: PLC0415
+        from velodrome.usecases.studies import list_known  # noqa: PLC0415
 
-    there, stacks = known(), catalog.stacks()
+    there, stacks = list_known(), catalog.stacks()
     rows = []
     for name in study_file.shipped_studies():
         forms = [study_file.load_study(name, there, quick=form) for form in (False, True)]

@@ -7,12 +7,12 @@ import sys
 
 from velodrome.cli import _load_options as options
 from velodrome.cli import _load_outputs as outputs
-from velodrome.cli._quick import typed
+from velodrome.cli._quick import typer_command
 from velodrome.model import amounts
 from velodrome.model.errors import UsageError
 from velodrome.plan import option_text
 from velodrome.run.engine import LoadSpec
-from velodrome.usecases.load import Work, decided
+from velodrome.usecases.load import Work, decide_conditions
 
 TYPE_CHECKING = False  # typing's own, without typing
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def command(
     files = outputs.Files(hdr, csv, percentiles)
     outputs.check_files(files)
     url, note = options.of_loopback(url)
-    wanted = outputs.sought(connections, rate, requests, fail_if)
+    wanted = outputs.search_options(connections, rate, requests, fail_if)
     pace = options.pace("1" if wanted == "rate" else rate, step, every, ramp)
     http = options.HttpOptions(
         method,
@@ -142,7 +142,7 @@ def command(
         outputs.search(wanted, work, length, fail_if or (), output)
     interruption = outputs.Interruption()
     document = outputs.run_load(work, output, interruption)
-    found = decided(failing, document)
+    found = decide_conditions(failing, document)
     document["conditions"] = outputs.documents(found)
     try:
         output.show(document)
@@ -258,4 +258,4 @@ def _whole_text(text: str | None) -> str:
 
 def register(app: "typer.Typer") -> None:
     """Add this command to the command line."""
-    app.command("load")(typed(command, options.GROUPS))
+    app.command("load")(typer_command(command, options.GROUPS))

@@ -67,7 +67,7 @@ def main() -> None:
     except SystemExit as end:
         code = _code_of(end)
     except BaseException as error:
-        code = _ended(error)
+        code = _report_error(error)
     else:
         code = 0
     _drop_output()
@@ -110,7 +110,7 @@ def _code_of(end: SystemExit) -> "int | str | None":
     try:
         _flush()
     except Exception as error:
-        return end.code or _ended(error)
+        return end.code or _report_error(error)
     return end.code
 
 
@@ -140,7 +140,7 @@ def _drop_output() -> None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
-def _ended(error: BaseException) -> int:
+def _report_error(error: BaseException) -> int:
     """Say in a sentence what ended the command; return its exit code."""
     if type(error).__name__ == "WrappedError" and error.__cause__ is not None:
         error = error.__cause__
@@ -211,7 +211,7 @@ def _watch_threads() -> None:
     def ended(thread: "threading.ExceptHookArgs") -> None:
         global _thread_ended  # noqa: PLW0603 - one a process
         if thread.exc_value is not None and not isinstance(thread.exc_value, SystemExit):
-            _thread_ended = _ended(thread.exc_value)
+            _thread_ended = _report_error(thread.exc_value)
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
     threading.excepthook = ended

@@ -22,7 +22,7 @@ def command(
     Secrets are left out. Give those in headers by --header when the file is used; enter others by hand.
     """
     from velodrome.model import secrets  # noqa: PLC0415
-    from velodrome.model.app import known, withheld  # noqa: PLC0415
+    from velodrome.model.app import register_secrets, withheld  # noqa: PLC0415
     from velodrome.model.errors import NoSourceError  # noqa: PLC0415
     from velodrome.plan.requests import file as written  # noqa: PLC0415
     from velodrome.plan.requests import lines as headers  # noqa: PLC0415
@@ -42,7 +42,7 @@ def command(
         see=apps.trust(trust).see,
     )
     requests = headers.with_headers(found.requests, given)
-    known(requests, names)
+    register_secrets(requests, names)
     comments = [secrets.mask(sentence) for sentence in found.told]
     if not sys.stdout.isatty():
         for sentence in comments:

@@ -93,7 +93,7 @@ def command(
         from velodrome.run.lab import OnHosts  # noqa: PLC0415
         from velodrome.run.services.service import databases_of  # noqa: PLC0415
         from velodrome.usecases import race  # noqa: PLC0415
-        from velodrome.usecases.apps import served_as  # noqa: PLC0415
+        from velodrome.usecases.apps import run_as  # noqa: PLC0415
         from velodrome.usecases.race import RaceSpec  # noqa: PLC0415
 
     spec = RaceSpec(
@@ -117,7 +117,7 @@ def command(
         OnHosts(server_on, server.names(load_from), third_party_on),
     )
     decides = apps.trust(trust)
-    with served_as(user, "", tell):
+    with run_as(user, "", tell):
         if dry_run:
             for member in study_file.members(study) if study_file.is_group(study) else (study,):
                 server.show_plan(race.dry_run(replace(spec, study=member), decides, out))
@@ -169,7 +169,7 @@ def _race_group(spec: "RaceSpec", trust: "Trust", out: Path | None) -> "list[Ver
     for study in members:
         # Before the first, which may take hours; what else is wrong is raised in its turn.
         with suppress(errors.StudyFileError, errors.TooLargeError):
-            race.planned(replace(spec, study=study), trust)
+            race.plan_race(replace(spec, study=study), trust)
     screen = terminal.console(sys.stdout)
     trouble: dict[str, VelodromeError] = {}
     verdicts: dict[str, Verdict] = {}

@@ -99,7 +99,7 @@ def command(
     spec["host"] = _address(host, stop_requested)
     if stop_requested.is_set():
         return
-    with third_party.served_here(spec) as upstream:
+    with third_party.serve_here(spec) as upstream:
         print(f"http://{host}:{upstream.port}", flush=True)
         # A signal that comes right before a wait without an end is noticed only when the next signal comes.
         while not stop_requested.is_set():

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from velodrome.diagnoses.fault import Absent, Experiment, Fault, Screened, Suspect, Unknown, filling, stops_at
 from velodrome.model.diagnosis import Cure, Evidence, Treatment
+from velodrome.model.quantity import significant
 from velodrome.model.symptoms import Frame, HeldUp, Symptoms, Watched
 
 LEAST = 0.02
@@ -34,16 +35,16 @@ def screen(seen: Symptoms) -> Screened:
         )
     if watched.loop.startswith(GREEN):
         return Absent("greenlets serve, and no coroutines")
-    places = [one for one in watched.held_up if not in_logging(one)]
-    share = sum(one.blocked_s for one in places) / watched.seconds
+    places = [held_up for held_up in watched.held_up if not in_logging(held_up)]
+    share = sum(held_up.blocked_s for held_up in places) / watched.seconds
     if share < LEAST:
         computes = ": it computes" if watched.ran_s > watched.blocked_s else ""
         late = f"the loop was late for {watched.late_s / watched.seconds:.1%} of the time, blocked for {share:.1%}"
         why = f"{late}{computes}" if watched.late_s else "the loop was never late"
         return Absent(why, stacks_of(watched, watched.held_up[:1]))
-    place, stacks = worst_place(places, lambda one: one.blocked_s)
-    blocked, ran = (sum(getattr(one, name) for one in stacks) for name in ("blocked_s", "ran_s"))
-    worst = max(stacks, key=lambda one: one.blocked_s)
+    place, stacks = worst_place(places, lambda held_up: held_up.blocked_s)
+    blocked, ran = (sum(getattr(stack, name) for stack in stacks) for name in ("blocked_s", "ran_s"))
+    worst = max(stacks, key=lambda held_up: held_up.blocked_s)
     why = (
         f"{place} holds up the loop for {(blocked + ran) / watched.seconds:.0%} of the time under load, and computes "
         f"for {ran / (blocked + ran):.0%} of that"
@@ -72,26 +73,28 @@ WHAT = (
 def in_logging(held: HeldUp) -> bool:
     """Whether a stack is in a handler of `logging`, which `log-blocks` looks after."""
     return any(
-        one.file.replace("\\", "/").endswith(("/logging/__init__.py", "/logging/handlers.py"))
-        for one in held.stack
+        frame.file.replace("\\", "/").endswith(("/logging/__init__.py", "/logging/handlers.py"))
+        for frame in held.stack
     )
 
 
 def worst_place(every: Sequence[HeldUp], seconds: Callable[[HeldUp], float]) -> tuple[str, list[HeldUp]]:
     """Return the place that takes longest, and every stack with it as the innermost of the app's own."""
     places: dict[str, list[HeldUp]] = defaultdict(list)
-    for one in every:
-        places[one.named.place].append(one)
+    for held_up in every:
+        places[held_up.named.place].append(held_up)
     return max(places.items(), key=lambda item: sum(map(seconds, item[1])))
 
 
 def each_s(seen: Symptoms, place: str, stacks: Sequence[HeldUp]) -> float:
     """Return how long one call takes: of one connection where it shows there, as under load calls follow each other."""
     alone = (
-        [one for one in seen.watched_alone.held_up if one.named.place == place] if seen.watched_alone else []
+        [held_up for held_up in seen.watched_alone.held_up if held_up.named.place == place]
+        if seen.watched_alone
+        else []
     )
     every = alone or stacks
-    return sum(one.seconds for one in every) / sum(one.times for one in every)
+    return sum(held_up.seconds for held_up in every) / sum(held_up.times for held_up in every)
 
 
 def experiments(
@@ -124,7 +127,8 @@ def dose(named: Frame, each_s: float, connections: int, cure: Cure) -> Experimen
     """Return a call made twice as long."""
     more_s = max(each_s, LEAST_DOSE_S)
     longer = Treatment(
-        f"{named.place} takes {1000 * more_s:.3g} ms longer", {"longer": [{**named.site(), "more_s": more_s}]}
+        f"{named.place} takes {significant(1000 * more_s)} ms longer",
+        {"longer": [{**named.site(), "more_s": more_s}]},
     )
     return Experiment(longer, connections, cure, ("rps",), "dose", takes="longer")
 
@@ -141,10 +145,10 @@ def in_a_thread(frame: Frame) -> str:
         return ""
     if not isinstance(tree, ast.Call):
         return ""
-    words = [ast.unparse(one) for one in (tree.func, *tree.args)]
+    words = [ast.unparse(node) for node in (tree.func, *tree.args)]
     words += [
-        f"{one.arg}={ast.unparse(one.value)}" if one.arg else f"**{ast.unparse(one.value)}"
-        for one in tree.keywords
+        f"{keyword.arg}={ast.unparse(keyword.value)}" if keyword.arg else f"**{ast.unparse(keyword.value)}"
+        for keyword in tree.keywords
     ]
     before, after = (
         line[: frame.column].decode(errors="replace"),
@@ -160,29 +164,29 @@ def stacks_of(watched: Watched, held: Sequence[HeldUp]) -> tuple[Evidence, ...]:
     return tuple(
         Evidence(
             "stack",
-            f"{one.named.place} in {one.named.function}: {one.named.text.strip()}",
+            f"{held_up.named.place} in {held_up.named.function}: {held_up.named.text.strip()}",
             {
-                "frames": [f"{frame.function} ({frame.place})" for frame in one.stack],
-                "seconds": one.seconds,
-                "blocked_s": one.blocked_s,
-                "ran_s": one.ran_s,
-                "times": one.times,
+                "frames": [f"{frame.function} ({frame.place})" for frame in held_up.stack],
+                "seconds": held_up.seconds,
+                "blocked_s": held_up.blocked_s,
+                "ran_s": held_up.ran_s,
+                "times": held_up.times,
                 "of_s": watched.seconds,
             },
         )
-        for one in held
+        for held_up in held
     )
 
 
 def glance(seen: Symptoms) -> str:
     """Look for one request in work at a time while nothing computes."""
-    said = stops_at(seen, 1)
-    if not said or seen.slope is None:
+    sentence = stops_at(seen, 1)
+    if not sentence or seen.slope is None:
         return ""
     top = seen.slope.plateau
     if 1000 * seen.workers / top.rps < LEAST_MS:
         return ""
-    return f"{said}: something waits on the event loop"
+    return f"{sentence}: something waits on the event loop"
 
 
 fault = Fault(

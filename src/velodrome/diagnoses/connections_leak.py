@@ -2,6 +2,7 @@
 
 from velodrome.diagnoses.fault import Absent, Experiment, Fault, Screened, Suspect, Unknown, growing, growth
 from velodrome.model.diagnosis import AS_IT_IS, Cure, Evidence
+from velodrome.model.quantity import significant
 from velodrome.model.symptoms import Symptoms
 
 LEAST_EACH = 0.01
@@ -13,12 +14,14 @@ def screen(seen: Symptoms) -> Screened:
     grown = growth(seen.descriptors)
     if grown is None:
         return Unknown("its open descriptors over the screens could not be seen")
-    said = f"{grown.risen:.0f} more descriptors open after {grown.requests} requests"
-    evidence = Evidence("counter", said, {"descriptors": [list(one) for one in seen.descriptors]})
+    sentence = f"{grown.risen:.0f} more descriptors open after {grown.requests} requests"
+    evidence = Evidence(
+        "counter", sentence, {"descriptors": [list(descriptor) for descriptor in seen.descriptors]}
+    )
     if not grown.always or grown.each < LEAST_EACH:
-        return Absent(said, (evidence,))
+        return Absent(sentence, (evidence,))
     if not seen.setting.plain:
-        return Unknown(f"{said}: its requests cannot be sent by hand")
+        return Unknown(f"{sentence}: its requests cannot be sent by hand")
     cure = Cure(
         "close what a request opens when it ends (a `with` block, or a client or pool that all requests share); under "
         "ASGI a Django database connection that is kept (CONN_MAX_AGE) is one for each request",
@@ -26,7 +29,7 @@ def screen(seen: Symptoms) -> Screened:
     )
     probe = growing("that leave more descriptors open", descriptors=1, least=LEAST_EACH)
     dose = Experiment(AS_IT_IS, 0, cure, proof="dose", probe=probe)
-    return Suspect(0.9, said, (dose,), (evidence,), loss=0.5)
+    return Suspect(0.9, sentence, (dose,), (evidence,), loss=0.5)
 
 
 def glance(seen: Symptoms) -> str:
@@ -34,7 +37,10 @@ def glance(seen: Symptoms) -> str:
     counted = seen.counted
     if counted is None or counted.left_open < LEAST_EACH:
         return ""
-    return f"each request leaves {counted.left_open:.2g} descriptors open while the connections stay the same"
+    return (
+        f"each request leaves {significant(counted.left_open, 2)} descriptors open while the connections stay "
+        "the same"
+    )
 
 
 fault = Fault(

@@ -10,10 +10,11 @@ from velodrome.diagnoses.fault import (
     lacks,
     no_plateau,
     plateau,
-    stepped,
     stops_at,
+    third_party_evidence,
 )
 from velodrome.model.diagnosis import Cure, Treatment
+from velodrome.model.quantity import significant
 from velodrome.model.symptoms import Symptoms
 
 LIMIT = 100
@@ -43,18 +44,18 @@ def screen(seen: Symptoms) -> Screened:
     default = k.low <= LIMIT * 1.1 and k.high >= LIMIT * 0.9
     return Suspect(
         0.9 if queued > 1 else 0.7 if default else 0.3,
-        f"{k.mid:.3g} requests in work, and a client of aiohttp"
+        f"{significant(k.mid)} requests in work, and a client of aiohttp"
         + (f" for whose connections up to {queued} tasks wait" if queued > 1 else ""),
         (Experiment(treatment, connections, cure, takes="aiohttp-connections"),),
-        (*plateau(seen), *stepped(seen)),
+        (*plateau(seen), *third_party_evidence(seen)),
         loss=0.4,
     )
 
 
 def glance(seen: Symptoms) -> str:
     """Look for as many requests in work as a client of aiohttp opens connections."""
-    said = "" if lacks(seen, "aiohttp") else stops_at(seen, LIMIT)
-    return said and f"{said}: a client of aiohttp opens {LIMIT} connections"
+    sentence = "" if lacks(seen, "aiohttp") else stops_at(seen, LIMIT)
+    return sentence and f"{sentence}: a client of aiohttp opens {LIMIT} connections"
 
 
 fault = Fault(

@@ -13,6 +13,7 @@ from velodrome.diagnoses.fault import (
 )
 from velodrome.guest.injected.heartbeat import EXECUTORS
 from velodrome.model.diagnosis import Cure, Evidence, Treatment
+from velodrome.model.quantity import significant
 from velodrome.model.symptoms import Symptoms
 
 LEAST_THREADS = 2
@@ -43,10 +44,10 @@ def screen(seen: Symptoms) -> Screened:
         f"{threads} threads at once: the default, CPUs + 4",
         f"asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor({4 * threads}))",
     )
-    said = f"{threads} threads of an executor at once"
+    sentence = f"{threads} threads of an executor at once"
     return Suspect(
         0.9 if alike else 0.4,
-        f"{said}, {in_work:.3g} requests in work",
+        f"{sentence}, {significant(in_work)} requests in work",
         (
             Experiment(
                 Treatment(f"a default executor of {size} threads", {"default-executor": size}),
@@ -56,7 +57,7 @@ def screen(seen: Symptoms) -> Screened:
                 needless=True,
             ),
         ),
-        (*plateau(seen), Evidence("threads", said, {"threads": threads})),
+        (*plateau(seen), Evidence("threads", sentence, {"threads": threads})),
         loss=1 - threads / connections,
     )
 
@@ -65,8 +66,8 @@ def glance(seen: Symptoms) -> str:
     """Look for as many requests in work as the default executor has threads."""
     cpus = seen.counted.machine_cpus if seen.counted else 0
     size = min(cpus + MORE, MOST_THREADS)
-    said = stops_at(seen, size) if cpus else ""
-    return said and f"{said}: the default executor has {size} threads on {cpus} CPUs"
+    sentence = stops_at(seen, size) if cpus else ""
+    return sentence and f"{sentence}: the default executor has {size} threads on {cpus} CPUs"
 
 
 fault = Fault(

@@ -17,14 +17,14 @@ def screen(seen: Symptoms) -> Screened:
     if not watched.loop.startswith("gevent"):
         return Absent("gevent's hub does not run in its processes")
     share = watched.blocked_s / watched.seconds
-    said = f"gevent's hub is blocked for {share:.0%} of the time"
+    sentence = f"gevent's hub is blocked for {share:.0%} of the time"
     if share < LEAST:
-        return Absent(said, stacks_of(watched, watched.held_up[:1]))
-    place, stacks = worst_place(watched.held_up, lambda one: one.blocked_s)
-    worst = max(stacks, key=lambda one: one.blocked_s)
+        return Absent(sentence, stacks_of(watched, watched.held_up[:1]))
+    place, stacks = worst_place(watched.held_up, lambda held_up: held_up.blocked_s)
+    worst = max(stacks, key=lambda held_up: held_up.blocked_s)
     named = worst.named
     if not named.own:
-        return Unknown(f"{said}, outside of the app's own code")
+        return Unknown(f"{sentence}, outside of the app's own code")
     connections = filling(seen)
     cure = Cure(
         "use a driver in Python, which gevent patches, or one that lets others run while it waits "
@@ -40,7 +40,7 @@ def screen(seen: Symptoms) -> Screened:
     longer = dose(named, each_s(seen, place, stacks), connections, cure)
     return Suspect(
         min(0.95, 0.5 + share),
-        f"{said}, most of it at {place}",
+        f"{sentence}, most of it at {place}",
         (*found, longer),
         stacks_of(watched, [worst]),
         loss=min(share, 0.9),

@@ -17,6 +17,7 @@ from typing import Literal
 
 from velodrome.guest import plugins
 from velodrome.model.diagnosis import AS_IT_IS, Cure, Evidence, Met, Probe, Treatment
+from velodrome.model.quantity import significant
 from velodrome.model.symptoms import Setting, Symptoms
 
 
@@ -140,7 +141,7 @@ def catalogue() -> dict[str, Fault]:
 
 def glances(seen: Symptoms) -> dict[str, str]:
     """Return the faults that figures of other commands make likely: by id, what speaks for each."""
-    found = {name: one.glance(seen) for name, one in catalogue().items() if one.glance is not None}
+    found = {name: fault.glance(seen) for name, fault in catalogue().items() if fault.glance is not None}
     return {name: why for name, why in found.items() if why}
 
 
@@ -166,8 +167,8 @@ def stops_at(seen: Symptoms, limit: int) -> str:
         return ""
     of = f" in each of {seen.workers} workers" if seen.workers > 1 else ""
     return (
-        f"{each:.3g} requests{of} are in work at once however many there are, and {top.cpus:.2g} CPUs are busy at "
-        f"{top.rps:.4g}/s"
+        f"{significant(each)} requests{of} are in work at once however many there are, and "
+        f"{significant(top.cpus, 2)} CPUs are busy at {significant(top.rps, 4)}/s"
     )
 
 
@@ -198,25 +199,26 @@ def plateau(seen: Symptoms) -> tuple[Evidence, ...]:
     if seen.slope is None:
         return ()
     k, top = seen.slope.in_work, seen.slope.plateau
-    said = (
-        f"throughput stops at {top.rps:.4g}/s from {seen.slope.knee} connections on: {k.mid:.3g} "
-        f"[{k.low:.3g}, {k.high:.3g}] requests in work at once, {top.cpus:.2f} CPUs busy"
+    sentence = (
+        f"throughput stops at {significant(top.rps, 4)}/s from {seen.slope.knee} connections on: {significant(k.mid)} "
+        f"[{significant(k.low)}, {significant(k.high)}] requests in work at once, {top.cpus:.2f} CPUs busy"
     )
-    points = [[one.connections, one.rps, one.cpus] for one in seen.slope.points]
-    return (Evidence("slope", said, {"in_work": [k.low, k.mid, k.high], "points": points}),)
+    points = [[point.connections, point.rps, point.cpus] for point in seen.slope.points]
+    return (Evidence("slope", sentence, {"in_work": [k.low, k.mid, k.high], "points": points}),)
 
 
-def stepped(seen: Symptoms) -> tuple[Evidence, ...]:
+def third_party_evidence(seen: Symptoms) -> tuple[Evidence, ...]:
     """Return what third parties that take longer change, as evidence."""
     found = seen.stepped
     if found is None:
         return ()
     before, after = found.before, found.after
     slots = found.slots
-    said = (
-        f"with third parties that take {after.waited_ms:.3g} ms in place of {before.waited_ms:.3g} ms, a request alone "
-        f"takes {after.alone_ms:.4g} ms in place of {before.alone_ms:.4g} ms, and throughput of {found.connections} "
-        f"connections is {after.rps:.4g}/s in place of {before.rps:.4g}/s"
+    sentence = (
+        f"with third parties that take {significant(after.waited_ms)} ms in place of "
+        f"{significant(before.waited_ms)} ms, a request alone takes "
+        f"{significant(after.alone_ms, 4)} ms in place of {significant(before.alone_ms, 4)} ms, and throughput of "
+        f"{found.connections} connections is {significant(after.rps, 4)}/s in place of {significant(before.rps, 4)}/s"
     )
     data = {
         "connections": found.connections,
@@ -225,7 +227,7 @@ def stepped(seen: Symptoms) -> tuple[Evidence, ...]:
         "calls": before.calls,
         "steps": [vars(before), vars(after)],
     }
-    return (Evidence("stepped", said, data),)
+    return (Evidence("stepped", sentence, data),)
 
 
 @dataclass(frozen=True)
@@ -266,11 +268,11 @@ def counting(
     if not found.of and none is not None:
         return none
     worst = f" ({found.said})" if found.hits and found.said else ""
-    said = f"{found.hits} of {found.of} {probe.counts}{worst}: {probe.about}"
-    evidence = (Evidence("counts", said, {"load": probe.about, **found.document()}),)
+    sentence = f"{found.hits} of {found.of} {probe.counts}{worst}: {probe.about}"
+    evidence = (Evidence("counts", sentence, {"load": probe.about, **found.document()}),)
     if not found.hits or found.share < least:
-        return Absent(said, evidence)
-    return Counting(found, probe, said, evidence)
+        return Absent(sentence, evidence)
+    return Counting(found, probe, sentence, evidence)
 
 
 def replaces(setting: Setting) -> bool:
@@ -289,13 +291,13 @@ def failing(seen: Symptoms, treatment: Treatment, cure: Cure) -> Screened:
     """
     if seen.slope is None:
         return Unknown("throughput over connections could not be measured")
-    alone, worst = seen.slope.alone, max(seen.slope.points, key=lambda one: one.errors)
-    said = f"{worst.errors:.1%} of the requests fail with {worst.connections} in flight, {alone.errors:.1%} alone"
+    alone, worst = seen.slope.alone, max(seen.slope.points, key=lambda point: point.errors)
+    sentence = f"{worst.errors:.1%} of the requests fail with {worst.connections} in flight, {alone.errors:.1%} alone"
     evidence = Evidence(
-        "slope", said, {"errors": [[one.connections, one.errors] for one in seen.slope.points]}
+        "slope", sentence, {"errors": [[point.connections, point.errors] for point in seen.slope.points]}
     )
     if worst.errors < FAILS or alone.errors > worst.errors / 2:
-        return Absent(said, (evidence,))
+        return Absent(sentence, (evidence,))
     probe = Probe(
         "crowd",
         f"a closed loop of {worst.connections} connections",
@@ -307,7 +309,7 @@ def failing(seen: Symptoms, treatment: Treatment, cure: Cure) -> Screened:
     )
     takes = next(iter(treatment.give), "")
     experiment = Experiment(treatment, 0, cure, takes=takes, needless=True, probe=probe)
-    return Suspect(0.5, said, (experiment,), (evidence,), loss=worst.errors)
+    return Suspect(0.5, sentence, (experiment,), (evidence,), loss=worst.errors)
 
 
 LEAST_LOST = 0.01
@@ -358,7 +360,7 @@ def growth(samples: tuple[tuple[int, float], ...]) -> Growth | None:
     alike = samples[::-1][::2][::-1]
     ends = [n for n in range(1, len(alike)) if alike[n][1] < alike[n - 1][1] / 2]
     lives = [alike[begin:end] for begin, end in pairwise((0, *ends, len(alike)))]
-    long = [one for one in lives if len(one) >= LEAST_LOADS]
+    long = [life for life in lives if len(life) >= LEAST_LOADS]
     if not long:
         return None
     loads = long[-1][-LEAST_LOADS:]
@@ -389,15 +391,17 @@ def doing(seen: Symptoms, mark: str, words: str, *, computes: bool = False) -> D
     if watched is None or not watched.seconds:
         return Unknown("no heartbeat came out of its processes")
     share = watched.shares.get(mark, 0.0)
-    said = f"{share:.0%} of the stacks of busy threads are in {words}"
+    sentence = f"{share:.0%} of the stacks of busy threads are in {words}"
     at_once = watched.at_once.get(mark, 0.0)
     if computes and share < SHARE and at_once >= AT_ONCE:
-        said = f"{at_once:.2g} threads at once are in {words}, on average, among others that wait"
+        sentence = (
+            f"{significant(at_once, 2)} threads at once are in {words}, on average, among others that wait"
+        )
         share = min(at_once, 1.0)
-    evidence = (Evidence("stack", said, {"share": share, "at_once": at_once}),)
+    evidence = (Evidence("stack", sentence, {"share": share, "at_once": at_once}),)
     if share < SHARE:
-        return Absent(said, evidence)
-    return Doing(share, said, evidence, filling(seen))
+        return Absent(sentence, evidence)
+    return Doing(share, sentence, evidence, filling(seen))
 
 
 def filling(seen: Symptoms) -> int:

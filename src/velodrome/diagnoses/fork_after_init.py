@@ -16,8 +16,8 @@ def screen(seen: Symptoms) -> Screened:
     if not watched.left_behind:
         return Absent("no thread was there when its processes were forked")
     names = ", ".join(sorted(watched.left_behind)[:3])
-    said = f"threads that were there before the fork, and are not in its workers: {names}"
-    evidence = Evidence("threads", said, {"left_behind": sorted(watched.left_behind)})
+    sentence = f"threads that were there before the fork, and are not in its workers: {names}"
+    evidence = Evidence("threads", sentence, {"left_behind": sorted(watched.left_behind)})
     cure = Cure(
         "start threads, pools, clients and gRPC channels in each worker, after the fork",
         "what the module does when it is imported, or the server's command line",
@@ -25,10 +25,10 @@ def screen(seen: Symptoms) -> Screened:
         "without --preload; or made on first use (gunicorn: post_fork, os.register_at_fork)",
     )
     later = Treatment("the app imported in each worker", {"preload": "off"})
-    failing = seen.slope is not None and max(one.errors for one in seen.slope.points) >= FAILS
+    failing = seen.slope is not None and max(point.errors for point in seen.slope.points) >= FAILS
     return Suspect(
         0.9 if failing else 0.5,
-        said,
+        sentence,
         (Experiment(later, filling(seen), cure, ("rps", "p50_ms"), takes="preload", seconds=SECONDS),),
         (evidence,),
         loss=0.5,

@@ -2,6 +2,7 @@
 
 from velodrome.diagnoses.fault import Absent, Experiment, Fault, Screened, Suspect, Unknown
 from velodrome.model.diagnosis import Cure, Evidence, Treatment
+from velodrome.model.quantity import significant
 from velodrome.model.symptoms import Symptoms
 
 LONG_S = 0.05
@@ -18,12 +19,13 @@ def screen(seen: Symptoms) -> Screened:
         return Unknown("no heartbeat came out of its processes")
     share = watched.collections_s / watched.seconds
     longest_ms = 1000 * watched.longest_collection_s
-    said = (
-        f"the whole heap was collected for {share:.1%} of the time, at most for {longest_ms:.3g} ms at once"
+    sentence = (
+        f"the whole heap was collected for {share:.1%} of the time, "
+        f"at most for {significant(longest_ms)} ms at once"
     )
     evidence = Evidence(
         "counter",
-        said,
+        sentence,
         {
             "collections_s": watched.collections_s,
             "longest_s": watched.longest_collection_s,
@@ -31,7 +33,7 @@ def screen(seen: Symptoms) -> Screened:
         },
     )
     if watched.longest_collection_s < LONG_S and share < SHARE:
-        return Absent(said, (evidence,))
+        return Absent(sentence, (evidence,))
     cure = Cure(
         "collect once and freeze what is left when the app is warm, so that later collections do not visit it",
         "where the app is ready: after it has loaded what it keeps",
@@ -41,7 +43,7 @@ def screen(seen: Symptoms) -> Screened:
     frozen = Treatment("gc.freeze() when warm", {"collector": "freeze"})
     return Suspect(
         min(0.9, 0.5 + share),
-        said,
+        sentence,
         (Experiment(frozen, CONNECTIONS, cure, ("rps", "p99_ms"), takes="collector", seconds=SECONDS),),
         (evidence,),
         loss=min(share, 0.9),

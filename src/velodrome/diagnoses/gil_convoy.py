@@ -2,6 +2,7 @@
 
 from velodrome.diagnoses.fault import ASYNC, Absent, Experiment, Fault, Screened, Suspect, Unknown
 from velodrome.model.diagnosis import Cure, Evidence, Treatment
+from velodrome.model.quantity import significant
 from velodrome.model.symptoms import Slope, Symptoms
 
 BLOCKED = 0.05
@@ -25,11 +26,11 @@ def screen(seen: Symptoms) -> Screened:
     if not watched.loop:
         return Absent("no asyncio event loop runs in its processes")
     share, others = (one / watched.seconds for one in (watched.blocked_s, watched.others_s))
-    said = f"the loop is blocked for {share:.0%} of the time, and other threads compute meanwhile for {others:.0%}"
-    evidence = Evidence("counter", said, {"blocked_share": share, "others_share": others})
+    sentence = f"the loop is blocked for {share:.0%} of the time, and other threads compute meanwhile for {others:.0%}"
+    evidence = Evidence("counter", sentence, {"blocked_share": share, "others_share": others})
     held_up = share >= BLOCKED and others >= OTHERS * share
     if not held_up and not _computes_beside(seen.slope):
-        return Absent(said, (evidence,))
+        return Absent(sentence, (evidence,))
     cure = Cure(
         "compute in a process of its own (concurrent.futures.ProcessPoolExecutor); until then a shorter switch "
         "interval gives the loop its turn sooner",
@@ -40,7 +41,7 @@ def screen(seen: Symptoms) -> Screened:
     treatment = Treatment(f"a switch interval of {1000 * INTERVAL_S:g} ms", {"switch-interval": INTERVAL_S})
     return Suspect(
         0.8,
-        said,
+        sentence,
         (Experiment(treatment, CONNECTIONS, cure, takes="switch-interval"),),
         (evidence,),
         loss=0.8,
@@ -53,7 +54,8 @@ def glance(seen: Symptoms) -> str:
         return ""
     alone, full = seen.slope.alone, seen.slope.plateau
     return (
-        f"{alone.cpus:.2g} CPUs are busy at {alone.rps:.4g}/s, and no more than {full.cpus:.2g} at {full.rps:.4g}/s: "
+        f"{significant(alone.cpus, 2)} CPUs are busy at {significant(alone.rps, 4)}/s, and no more than "
+        f"{significant(full.cpus, 2)} at {significant(full.rps, 4)}/s: "
         "something computes beside the requests"
     )
 

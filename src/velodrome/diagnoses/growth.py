@@ -2,6 +2,7 @@
 
 from velodrome.diagnoses.fault import Absent, Experiment, Fault, Screened, Suspect, Unknown, growing, growth
 from velodrome.model.diagnosis import AS_IT_IS, Cure, Evidence, Treatment
+from velodrome.model.quantity import significant
 from velodrome.model.symptoms import Symptoms
 
 LEAST_BYTES = 64
@@ -15,12 +16,12 @@ def screen(seen: Symptoms) -> Screened:
     grown = growth(seen.memory)
     if grown is None:
         return Unknown("its memory over the screens could not be seen")
-    said = f"memory grew by {grown.risen / 1e6:.3g} MB over {grown.requests} requests"
-    evidence = Evidence("counter", said, {"memory": [list(one) for one in seen.memory]})
+    sentence = f"memory grew by {significant(grown.risen / 1e6)} MB over {grown.requests} requests"
+    evidence = Evidence("counter", sentence, {"memory": [list(one) for one in seen.memory]})
     if not grown.always or grown.each < LEAST_BYTES:
-        return Absent(said, (evidence,))
+        return Absent(sentence, (evidence,))
     if not seen.setting.plain:
-        return Unknown(f"{said}: its requests cannot be sent by hand")
+        return Unknown(f"{sentence}: its requests cannot be sent by hand")
     cure = Cure(
         "bound what is kept from request to request (a cache with a largest size, a list that is emptied); "
         "tracemalloc, compared before and after some thousand requests, names the line that allocates it",
@@ -29,7 +30,7 @@ def screen(seen: Symptoms) -> Screened:
     probe = growing("that leave more memory in use", least=LEAST_BYTES)
     objects = Treatment("live objects counted", {"live-blocks": True})
     dose = Experiment(AS_IT_IS, 0, cure, proof="dose", probe=probe, seen_by=objects)
-    return Suspect(0.7, f"{said}: {grown.each:.3g} bytes each", (dose,), (evidence,), loss=0.2)
+    return Suspect(0.7, f"{sentence}: {significant(grown.each)} bytes each", (dose,), (evidence,), loss=0.2)
 
 
 def glance(seen: Symptoms) -> str:
@@ -37,7 +38,10 @@ def glance(seen: Symptoms) -> str:
     counted = seen.counted
     if counted is None or counted.left_bytes < GLANCED_BYTES:
         return ""
-    return f"each request leaves {counted.left_bytes:.3g} bytes in use, in every load from its beginning to its end"
+    return (
+        f"each request leaves {significant(counted.left_bytes)} bytes in use, in every load from its beginning "
+        "to its end"
+    )
 
 
 fault = Fault(

@@ -47,25 +47,27 @@ def screen(seen: Symptoms) -> Screened:
         return Unknown("no heartbeat came out of its processes")
     if not watched.loop:
         return Absent("no asyncio event loop runs in its processes")
-    hashing = [one for one in watched.held_up if hashes(one)]
-    share = sum(one.ran_s for one in hashing) / watched.seconds
-    said = f"the loop computes hashes of passwords for {share:.0%} of the time"
+    hashing = [held_up for held_up in watched.held_up if hashes(held_up)]
+    share = sum(held_up.ran_s for held_up in hashing) / watched.seconds
+    sentence = f"the loop computes hashes of passwords for {share:.0%} of the time"
     if share < LEAST:
-        return Absent(said)
-    place, stacks = worst_place(hashing, lambda one: one.ran_s)
-    worst = max(stacks, key=lambda one: one.ran_s)
+        return Absent(sentence)
+    place, stacks = worst_place(hashing, lambda held_up: held_up.ran_s)
+    worst = max(stacks, key=lambda held_up: held_up.ran_s)
     if not worst.named.own:
-        return Unknown(f"{said}, outside of the app's own code")
+        return Unknown(f"{sentence}, outside of the app's own code")
     # With as many CPUs as hashes nothing but the others' latency can be better: that is the median, since most
     # requests hash nothing; the p99 is of those that do.
     metrics = ("rps", "p50_ms")
     hash_s = each_s(seen, place, stacks)
     made = experiments(seen, worst, hash_s, WHAT, metrics=metrics, least_connections=CONNECTIONS)
     if seen.setting.plain and _in_each(seen):
-        made = tuple(_of_lateness(one) if one.proof == "cure" else one for one in made)
+        made = tuple(
+            _of_lateness(experiment) if experiment.proof == "cure" else experiment for experiment in made
+        )
     return Suspect(
         min(0.9, 0.5 + share),
-        f"{said}, at {place}",
+        f"{sentence}, at {place}",
         made,
         stacks_of(watched, [worst]),
         loss=min(share, 0.9),
@@ -77,7 +79,7 @@ def _in_each(seen: Symptoms) -> bool:
     alone = seen.watched_alone
     if alone is None or not alone.rps:
         return False
-    times = sum(one.times for one in alone.held_up if hashes(one))
+    times = sum(held_up.times for held_up in alone.held_up if hashes(held_up))
     return times >= EACH * alone.rps * alone.seconds
 
 
@@ -95,9 +97,9 @@ def _of_lateness(made: Experiment) -> Experiment:
 
 def hashes(held: HeldUp) -> bool:
     """Whether a stack is in the computing of a hash for passwords."""
-    if any(CALLS.search(one.text) for one in held.stack[:NEAR]):
+    if any(CALLS.search(frame.text) for frame in held.stack[:NEAR]):
         return True
-    files = [one.file.replace("\\", "/") for one in held.stack]
+    files = [frame.file.replace("\\", "/") for frame in held.stack]
     return any(part in file for part in FILES for file in files)
 
 

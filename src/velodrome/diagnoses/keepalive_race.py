@@ -20,12 +20,12 @@ def screen(seen: Symptoms) -> Screened:
         return Absent("it ends each connection with the answer, and says so")
     if kept_s is None:
         return Unknown("how long this server keeps idle connections is not known")
-    said = f"idle connections are ended after {kept_s:g} s"
-    evidence = Evidence("counter", said, {"keeps_idle_s": kept_s})
+    sentence = f"idle connections are ended after {kept_s:g} s"
+    evidence = Evidence("counter", sentence, {"keeps_idle_s": kept_s})
     if kept_s >= PROXY_S:
-        return Absent(f"{said}, and a proxy ends them before that, after {PROXY_S:g} s", (evidence,))
+        return Absent(f"{sentence}, and a proxy ends them before that, after {PROXY_S:g} s", (evidence,))
     if not setting.plain or kept_s > LONGEST_S:
-        return Unknown(f"{said}: that cannot be tried in the time there is")
+        return Unknown(f"{sentence}: that cannot be tried in the time there is")
     cure = Cure(
         "keep idle connections longer than the proxy does, or have the proxy end them sooner",
         "the server's command line",
@@ -45,7 +45,7 @@ def screen(seen: Symptoms) -> Screened:
     cured = "keepalive" in setting.knobs
     return Suspect(
         0.9,
-        f"{said}, and proxies keep them for {PROXY_S:g} s",
+        f"{sentence}, and proxies keep them for {PROXY_S:g} s",
         (
             Experiment(
                 longer if cured else AS_IT_IS,

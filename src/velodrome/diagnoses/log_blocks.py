@@ -16,6 +16,7 @@ from velodrome.diagnoses.fault import (
     filling,
 )
 from velodrome.model.diagnosis import Cure, Treatment
+from velodrome.model.quantity import significant
 from velodrome.model.symptoms import Symptoms, Watched
 
 
@@ -26,13 +27,13 @@ def screen(seen: Symptoms) -> Screened:
         return Unknown("no heartbeat came out of its processes")
     if not watched.loop:
         return _of_threads(seen)
-    writing = sorted(filter(in_logging, watched.held_up), key=lambda one: -one.blocked_s)
-    share = sum(one.blocked_s for one in writing) / watched.seconds
-    said = f"the loop is blocked in logging for {share:.0%} of the time"
+    writing = sorted(filter(in_logging, watched.held_up), key=lambda held_up: -held_up.blocked_s)
+    share = sum(held_up.blocked_s for held_up in writing) / watched.seconds
+    sentence = f"the loop is blocked in logging for {share:.0%} of the time"
     if share < LEAST:
-        return Absent(said)
+        return Absent(sentence)
     named = writing[0].named
-    found = Doing(share, said, stacks_of(watched, writing[:1]), filling(seen))
+    found = Doing(share, sentence, stacks_of(watched, writing[:1]), filling(seen))
     return _suspect(found, named.place, named.text.strip())
 
 
@@ -84,7 +85,7 @@ def _threads_wait(seen: Symptoms) -> str:
     top = seen.slope.plateau
     if top.cpus > IDLE * min(seen.workers, seen.server_cpus):
         return ""
-    return f"{top.cpus:.2g} CPUs are busy at {top.rps:.4g}/s, so these threads wait there"
+    return f"{significant(top.cpus, 2)} CPUs are busy at {significant(top.rps, 4)}/s, so these threads wait there"
 
 
 fault = Fault(

@@ -28,28 +28,28 @@ def screen(seen: Symptoms) -> Screened:
         return Absent("neither numpy nor torch is imported")
     threads = watched.threads.get(NATIVE, 0)
     cpus = max(point.cpus for point in seen.slope.points)
-    said = (
+    sentence = (
         f"{threads} threads of a process that Python did not start, {seen.workers} workers, {seen.server_cpus} CPUs, "
         f"{cpus:.2f} of them busy"
     )
-    evidence = Evidence("threads", said, {"threads": threads, "cpus": seen.server_cpus})
+    evidence = Evidence("threads", sentence, {"threads": threads, "cpus": seen.server_cpus})
     if threads < LEAST_THREADS or threads * seen.workers < seen.server_cpus:
-        return Absent(said, (evidence,))
+        return Absent(sentence, (evidence,))
     if cpus < BUSY * seen.server_cpus:
-        return Absent(f"{said}: they do not compute", (evidence,))
+        return Absent(f"{sentence}: they do not compute", (evidence,))
     cure = Cure(
         "one thread for each worker: requests are what runs in parallel",
         "the server's environment, before anything is imported",
         f"{threads} threads in each worker",
         "OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1",
     )
-    one = Treatment(
+    treatment = Treatment(
         "one thread for BLAS and OpenMP", {"native-threads": 1}, environment=dict.fromkeys(VARIABLES, "1")
     )
     return Suspect(
         min(0.9, 0.4 + 0.1 * threads * seen.workers / seen.server_cpus),
-        said,
-        (Experiment(one, filling(seen), cure, ("rps", "cpu_us"), takes="native-threads"),),
+        sentence,
+        (Experiment(treatment, filling(seen), cure, ("rps", "cpu_us"), takes="native-threads"),),
         (evidence,),
         loss=0.5,
     )

@@ -2,6 +2,7 @@
 
 from velodrome.diagnoses.fault import Absent, Experiment, Fault, Screened, Suspect, Unknown
 from velodrome.model.diagnosis import Cure, Evidence, Treatment
+from velodrome.model.quantity import significant
 from velodrome.model.symptoms import Symptoms
 
 LATER_MS = 20.0
@@ -16,10 +17,13 @@ def screen(seen: Symptoms) -> Screened:
     reused = seen.reused
     if reused is None:
         return Unknown("latency by connection could not be measured")
-    said = f"p50 {reused.later_ms:.3g} ms on a reused connection, {reused.first_ms:.3g} ms on a fresh one"
-    evidence = Evidence("latency", said, {"first_ms": reused.first_ms, "later_ms": reused.later_ms})
+    sentence = (
+        f"p50 {significant(reused.later_ms)} ms on a reused connection, {significant(reused.first_ms)} ms on a "
+        "fresh one"
+    )
+    evidence = Evidence("latency", sentence, {"first_ms": reused.first_ms, "later_ms": reused.later_ms})
     if reused.later_ms - reused.first_ms < LATER_MS:
-        return Absent(said, (evidence,))
+        return Absent(sentence, (evidence,))
     cure = Cure(
         "set TCP_NODELAY on accepted connections: another event loop (`--loop uvloop`), gunicorn in front of the "
         "workers, or one worker where the server's master passes its listener on",
@@ -29,7 +33,7 @@ def screen(seen: Symptoms) -> Screened:
     )
     return Suspect(
         0.95,
-        said,
+        sentence,
         (Experiment(Treatment("TCP_NODELAY", {"nodelay": True}), 1, cure, takes="nodelay"),),
         (evidence,),
         loss=1 - reused.first_ms / reused.later_ms,
@@ -41,7 +45,10 @@ def glance(seen: Symptoms) -> str:
     reused = seen.reused
     if reused is None or not LATER_MS <= reused.later_ms - reused.first_ms <= LATEST_MS:
         return ""
-    return f"p50 {reused.later_ms:.3g} ms on reused connections, {reused.first_ms:.3g} ms on the first request of one"
+    return (
+        f"p50 {significant(reused.later_ms)} ms on reused connections, {significant(reused.first_ms)} ms on "
+        "the first request of one"
+    )
 
 
 fault = Fault(

@@ -12,6 +12,7 @@ from velodrome.diagnoses.fault import (
     stops_at,
 )
 from velodrome.model.diagnosis import Cure, Treatment
+from velodrome.model.quantity import significant
 from velodrome.model.symptoms import Symptoms
 
 STREAMS = 100
@@ -35,14 +36,15 @@ def screen(seen: Symptoms) -> Screened:
         "several channels, each with connections of its own, used in turn; or more streams on a connection, where the "
         "server is yours",
         "where the channel is made",
-        f"grpc.aio.insecure_channel(address): all of them share one connection, and {k.mid:.3g} calls are in work",
+        f"grpc.aio.insecure_channel(address): all of them share one connection, and {significant(k.mid)} calls "
+        "are in work",
         'grpc.aio.insecure_channel(address, options=[("grpc.use_local_subchannel_pool", 1)]), several times',
     )
     several = Treatment(f"{CHANNELS} connections for each channel", {"grpc-channels": CHANNELS})
     connections = min(max(2 * seen.slope.plateau.connections, round(2 * k.mid)), MOST_CONNECTIONS)
     return Suspect(
         0.8 if usual else 0.4,
-        f"{k.mid:.3g} requests in work, and a client of gRPC",
+        f"{significant(k.mid)} requests in work, and a client of gRPC",
         (Experiment(several, connections, cure, takes="grpc-channels", needless=True),),
         plateau(seen),
         loss=0.4,
@@ -53,8 +55,8 @@ def glance(seen: Symptoms) -> str:
     """Look for as many requests in work as servers of gRPC admit on a connection, where its client is installed."""
     if seen.counted is None or "grpcio" not in seen.counted.packages:
         return ""
-    said = stops_at(seen, STREAMS)
-    return said and f"{said}: a server of gRPC usually admits {STREAMS} calls on a connection"
+    sentence = stops_at(seen, STREAMS)
+    return sentence and f"{sentence}: a server of gRPC usually admits {STREAMS} calls on a connection"
 
 
 fault = Fault(

@@ -13,6 +13,7 @@ from velodrome.diagnoses.fault import (
     stops_at,
 )
 from velodrome.model.diagnosis import Cure, Treatment
+from velodrome.model.quantity import significant
 from velodrome.model.symptoms import Symptoms
 
 SIZE = 200
@@ -34,7 +35,7 @@ def screen(seen: Symptoms) -> Screened:
     cure = Cure(
         "give connections back before the request waits for something else, and size the pool for the requests in work",
         "where the engine is made",
-        f"{k.mid:.2g} connections at once",
+        f"{significant(k.mid, 2)} connections at once",
         f"create_engine(…, pool_size={max(2 * round(k.mid), DEFAULT)})",
     )
     treatment = Treatment(f"pools of {SIZE} connections", {"sqlalchemy-pool": SIZE})
@@ -42,7 +43,7 @@ def screen(seen: Symptoms) -> Screened:
     default = k.low <= DEFAULT * 1.1 and k.high >= DEFAULT * 0.9
     return Suspect(
         0.7 if default else 0.4,
-        f"{k.mid:.3g} requests in work, and SQLAlchemy's pool",
+        f"{significant(k.mid)} requests in work, and SQLAlchemy's pool",
         (Experiment(treatment, connections, cure, takes="sqlalchemy-pool"),),
         plateau(seen),
         loss=0.5,
@@ -51,8 +52,8 @@ def screen(seen: Symptoms) -> Screened:
 
 def glance(seen: Symptoms) -> str:
     """Look for as many requests in work as SQLAlchemy's pool has connections."""
-    said = "" if lacks(seen, "sqlalchemy") else stops_at(seen, DEFAULT)
-    return said and f"{said}: SQLAlchemy's pool has {DEFAULT} connections"
+    sentence = "" if lacks(seen, "sqlalchemy") else stops_at(seen, DEFAULT)
+    return sentence and f"{sentence}: SQLAlchemy's pool has {DEFAULT} connections"
 
 
 fault = Fault(

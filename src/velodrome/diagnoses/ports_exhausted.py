@@ -2,6 +2,7 @@
 
 from velodrome.diagnoses.fault import Absent, Experiment, Fault, Screened, Suspect, Unknown, filling
 from velodrome.model.diagnosis import Cure, Evidence, Probe, Treatment
+from velodrome.model.quantity import significant
 from velodrome.model.symptoms import Symptoms
 
 TIME_WAIT_S = 60.0
@@ -24,15 +25,16 @@ def screen(seen: Symptoms) -> Screened:
     each = count / (watched.rps * watched.looked_s)
     most = seen.slope.plateau.rps if seen.slope else watched.rps
     opens, back = each * most, watched.ports / TIME_WAIT_S
-    said = (
-        f"{each:.2g} connections to {peer} are opened for each request, {opens:.3g}/s at most throughput, and "
-        f"{watched.ports} ports come back at {back:.3g}/s"
+    sentence = (
+        f"{significant(each, 2)} connections to {peer} are opened for each request, {significant(opens)}/s at "
+        "most throughput, and "
+        f"{watched.ports} ports come back at {significant(back)}/s"
     )
     evidence = Evidence(
-        "counter", said, {"opened": count, "each": each, "per_s": opens, "ports": watched.ports}
+        "counter", sentence, {"opened": count, "each": each, "per_s": opens, "ports": watched.ports}
     )
     if opens < back:
-        return Absent(said, (evidence,))
+        return Absent(sentence, (evidence,))
     connections = filling(seen)
     ports = max(SPARE * connections, FEWEST)
     probe = Probe(
@@ -45,7 +47,7 @@ def screen(seen: Symptoms) -> Screened:
     )
     cure = Cure(
         "keep connections, in a pool or a client that all requests share: without, one address can be called for "
-        f"{back / each:.3g} requests a second at most",
+        f"{significant(back / each)} requests a second at most",
         "where the connection is opened",
         "a new connection for each call",
         "one client for all requests, with keep-alive",
@@ -53,7 +55,7 @@ def screen(seen: Symptoms) -> Screened:
     few = Treatment(f"{ports} local ports", {"few-ports": ports})
     return Suspect(
         0.7,
-        said,
+        sentence,
         (Experiment(few, 0, cure, proof="dose", takes="few-ports", probe=probe),),
         (evidence,),
         loss=max(1 - back / opens, 0.1),

@@ -2,8 +2,17 @@
 
 from collections import defaultdict
 
-from velodrome.diagnoses.fault import Absent, Experiment, Fault, Screened, Suspect, Unknown, stepped
+from velodrome.diagnoses.fault import (
+    Absent,
+    Experiment,
+    Fault,
+    Screened,
+    Suspect,
+    Unknown,
+    third_party_evidence,
+)
 from velodrome.model.diagnosis import Cure, Evidence, Treatment
+from velodrome.model.quantity import significant
 from velodrome.model.symptoms import Run, Symptoms, Waits, Watched
 
 LEAST = 0.1
@@ -19,19 +28,20 @@ def screen(seen: Symptoms) -> Screened:
     if watched is None or not watched.looked_s:
         return Unknown("where a request that is alone waits could not be seen")
     found = _places(watched)
-    evidence = stepped(seen)
+    evidence = third_party_evidence(seen)
     follows = seen.stepped is not None and seen.stepped.in_sequence >= SEQUENCE
     if not found:
         if follows and seen.stepped is not None:
             return Unknown(
-                f"a request makes {seen.stepped.in_sequence:.2g} calls of third parties one after the other, and "
+                f"a request makes {significant(seen.stepped.in_sequence, 2)} calls of third parties one after the "
+                "other, and "
                 "whether they need each other cannot be seen from outside"
             )
         return Absent("a request does not wait in awaits that could be made at the same time", evidence)
-    run, waits = max(found.items(), key=lambda item: sum(one.seconds for one in item[1]))
-    share = min(sum(one.seconds for one in waits) / watched.looked_s, 1.0)
-    said = f"a request that is alone waits for {share:.0%} of the time at {run.place}: {run.before}"
-    data = {"places": [[one.place, one.seconds] for one in waits], "of_s": watched.looked_s}
+    run, waits = max(found.items(), key=lambda item: sum(wait.seconds for wait in item[1]))
+    share = min(sum(wait.seconds for wait in waits) / watched.looked_s, 1.0)
+    sentence = f"a request that is alone waits for {share:.0%} of the time at {run.place}: {run.before}"
+    data = {"places": [[wait.place, wait.seconds] for wait in waits], "of_s": watched.looked_s}
     cure = Cure(
         "begin them all, and await them together; where they share a session of a database, with one each",
         run.place,
@@ -41,9 +51,9 @@ def screen(seen: Symptoms) -> Screened:
     gathered = Treatment(f"awaits at {run.place} at once", {"gathered": [run.document()]})
     return Suspect(
         min(0.9, 0.4 + share),
-        said,
+        sentence,
         (Experiment(gathered, CONNECTIONS, cure, ("p50_ms", "rps"), takes="gathered"),),
-        (Evidence("stack", said, data), *evidence),
+        (Evidence("stack", sentence, data), *evidence),
         loss=share / 2,
     )
 
@@ -51,9 +61,9 @@ def screen(seen: Symptoms) -> Screened:
 def _places(watched: Watched) -> dict[Run, list[Waits]]:
     """Return the runs in which time goes: into two awaits at least, or one in a loop."""
     every: dict[Run, list[Waits]] = defaultdict(list)
-    for one in watched.waits:
-        if one.run is not None and one.seconds >= LEAST * watched.looked_s:
-            every[one.run].append(one)
+    for wait in watched.waits:
+        if wait.run is not None and wait.seconds >= LEAST * watched.looked_s:
+            every[wait.run].append(wait)
     return {run: waits for run, waits in every.items() if run.loops or len(waits) > 1}
 
 

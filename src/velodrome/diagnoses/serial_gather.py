@@ -14,13 +14,13 @@ def screen(seen: Symptoms) -> Screened:
     if watched is None or not watched.looked_s:
         return Unknown("where a request that is alone waits could not be seen")
     most = watched.waiting.get(MARK, 0)
-    said = (
+    sentence = (
         f"up to {most} tasks of a request that is alone wait in asynchronous sessions of SQLAlchemy at once"
     )
-    evidence = Evidence("counter", said, {"tasks": most})
+    evidence = Evidence("counter", sentence, {"tasks": most})
     if most < 2:
-        return Absent(said, (evidence,))
-    places = [one for one in watched.waits if one.most > 1]
+        return Absent(sentence, (evidence,))
+    places = [wait for wait in watched.waits if wait.most > 1]
     where = places[0].place if places else "where gather() is called"
     cure = Cure(
         "give each task a session of its own, of a pool that has as many connections; or await them in turn, which "
@@ -32,7 +32,7 @@ def screen(seen: Symptoms) -> Screened:
     each = Treatment("a session for each statement at once", {"session-each": True})
     return Suspect(
         0.8,
-        said,
+        sentence,
         (Experiment(each, CONNECTIONS, cure, ("p50_ms", "rps"), takes="session-each", needless=True),),
         (evidence,),
         loss=0.5,

@@ -1,8 +1,18 @@
 """A database connection that is held while the request waits for a third party: capacity is pool ÷ its latency."""
 
-from velodrome.diagnoses.fault import Absent, Experiment, Fault, Screened, Suspect, Unknown, plateau, stepped
+from velodrome.diagnoses.fault import (
+    Absent,
+    Experiment,
+    Fault,
+    Screened,
+    Suspect,
+    Unknown,
+    plateau,
+    third_party_evidence,
+)
 from velodrome.diagnoses.pool_exhausted import MOST_CONNECTIONS, SIZE
 from velodrome.model.diagnosis import Cure, Treatment
+from velodrome.model.quantity import significant
 from velodrome.model.symptoms import Stepped, Symptoms
 
 TREATED = "sqlalchemy"
@@ -18,7 +28,7 @@ def screen(seen: Symptoms) -> Screened:
     """Look whether throughput follows the latency of third parties, in an app with a pool of connections."""
     if seen.watched is None:
         return Unknown("what it imports could not be seen")
-    evidence, pools = stepped(seen), POOLS & seen.watched.libraries
+    evidence, pools = third_party_evidence(seen), POOLS & seen.watched.libraries
     if not pools:
         return Absent("no pool of database connections is imported that is known", evidence)
     if seen.stepped is None:
@@ -32,7 +42,7 @@ def screen(seen: Symptoms) -> Screened:
         return Unknown(
             f"throughput follows the latency of third parties, and the pool of {others} cannot be treated"
         )
-    longest = next((one for one in seen.watched.waits if one.inner), None)
+    longest = next((wait for wait in seen.watched.waits if wait.inner), None)
     cure = Cure(
         "end the transaction, or close the session, before the slow call, and open another one after it: a larger "
         "pool only moves the limit",
@@ -44,8 +54,8 @@ def screen(seen: Symptoms) -> Screened:
     connections = min(seen.stepped.connections, MOST_CONNECTIONS)
     return Suspect(
         0.95,
-        f"throughput follows the latency of third parties, as if {seen.stepped.slots:.3g} requests could call them at "
-        "once, and SQLAlchemy's pool",
+        f"throughput follows the latency of third parties, as if {significant(seen.stepped.slots)} requests could "
+        "call them at once, and SQLAlchemy's pool",
         (Experiment(larger, connections, cure, takes="sqlalchemy-pool"),),
         (*evidence, *plateau(seen)),
         loss=0.6,
@@ -57,7 +67,7 @@ def _not_held(found: Stepped, room: int) -> str:
     if found.slots is None:
         return "throughput does not follow the latency of third parties"
     if found.slots > BOUND * found.connections:
-        all_ = f"{found.slots:.3g} of {found.connections}"
+        all_ = f"{significant(found.slots)} of {found.connections}"
         return f"as many requests call third parties at once as are in flight ({all_})"
     if found.before.cpus > IDLE * room:
         return f"{found.before.cpus:.2f} CPUs are busy: these bound it"

@@ -12,6 +12,7 @@ from velodrome.diagnoses.fault import (
     stops_at,
 )
 from velodrome.model.diagnosis import Cure, Evidence, Treatment
+from velodrome.model.quantity import significant
 from velodrome.model.symptoms import Symptoms
 
 LEAST = 0.02
@@ -33,10 +34,10 @@ def screen(seen: Symptoms) -> Screened:
     if "asgiref" not in seen.watched.libraries:
         return Absent("asgiref is not imported")
     share = seen.watched.shares.get("sync-to-async", 0.0)
-    said = f"{share:.0%} of the stacks of busy threads are in asgiref's sync_to_async"
-    evidence = Evidence("stack", said, {"share": share})
+    sentence = f"{share:.0%} of the stacks of busy threads are in asgiref's sync_to_async"
+    evidence = Evidence("stack", sentence, {"share": share})
     if share < LEAST:
-        return Absent(said, (evidence,))
+        return Absent(sentence, (evidence,))
     in_work = seen.slope.in_work.mid
     cure = Cure(
         "use what is async where there is such a thing (async queries of the ORM); where calls do not depend on one "
@@ -48,7 +49,7 @@ def screen(seen: Symptoms) -> Screened:
     more = Treatment(f"{THREADS} threads for asgiref's one", {"sync-to-async": THREADS})
     return Suspect(
         0.9 if in_work < ALIKE * seen.workers else 0.4,
-        f"{said}, {in_work:.3g} requests in work",
+        f"{sentence}, {significant(in_work)} requests in work",
         (Experiment(more, CONNECTIONS * seen.workers, cure, takes="sync-to-async", needless=True),),
         (*plateau(seen), evidence),
         loss=0.7,
@@ -57,8 +58,8 @@ def screen(seen: Symptoms) -> Screened:
 
 def glance(seen: Symptoms) -> str:
     """Look for one request in work at a time in each process of Django under ASGI."""
-    said = stops_at(seen, 1) if seen.interface == DJANGO else ""
-    return said and f"{said}: asgiref has one thread for all synchronous views"
+    sentence = stops_at(seen, 1) if seen.interface == DJANGO else ""
+    return sentence and f"{sentence}: asgiref has one thread for all synchronous views"
 
 
 fault = Fault(

@@ -13,6 +13,7 @@ from velodrome.diagnoses.fault import (
     stops_at,
 )
 from velodrome.model.diagnosis import Cure, Evidence, Treatment
+from velodrome.model.quantity import significant
 from velodrome.model.symptoms import Symptoms
 
 POOL = "AnyIO worker thread"
@@ -50,20 +51,20 @@ def screen(seen: Symptoms) -> Screened:
         f"anyio.to_thread.current_default_thread_limiter().total_tokens = {2 * threads}",
     )
     treatment = Treatment(f"{tokens} AnyIO tokens", {"anyio-tokens": tokens})
-    said = f"{threads} threads of AnyIO at once"
+    sentence = f"{threads} threads of AnyIO at once"
     return Suspect(
         0.9 if alike else 0.4,
-        f"{said}, {in_work:.3g} requests in work",
+        f"{sentence}, {significant(in_work)} requests in work",
         (Experiment(treatment, connections, cure, takes="anyio-tokens", needless=True),),
-        (*plateau(seen), Evidence("threads", said, {"threads": threads})),
+        (*plateau(seen), Evidence("threads", sentence, {"threads": threads})),
         loss=1 - threads / connections,
     )
 
 
 def glance(seen: Symptoms) -> str:
     """Look for as many requests in work as AnyIO has threads."""
-    said = "" if lacks(seen, "anyio") else stops_at(seen, TOKENS)
-    return said and f"{said}: AnyIO runs {TOKENS} calls in threads at once"
+    sentence = "" if lacks(seen, "anyio") else stops_at(seen, TOKENS)
+    return sentence and f"{sentence}: AnyIO runs {TOKENS} calls in threads at once"
 
 
 fault = Fault(

@@ -11,6 +11,7 @@ from velodrome.diagnoses.fault import (
     filling,
 )
 from velodrome.model.diagnosis import Cure, Probe, Treatment
+from velodrome.model.quantity import significant
 from velodrome.model.symptoms import Setting, Symptoms
 
 LEAST = 0.1
@@ -56,7 +57,7 @@ def screen(seen: Symptoms) -> Screened:
     cure = Cure(
         "no quota (a share, or as many whole CPUs), or no more workers and threads than the quota pays for",
         "the control group (Kubernetes: limits.cpu; Docker: --cpus), or the server's command line",
-        f"{seen.server_cpus} CPUs spend a quota of {paid:.2g}",
+        f"{seen.server_cpus} CPUs spend a quota of {significant(paid, 2)}",
         f"{count} CPU{'s' * (count > 1)}: --cpuset-cpus, taskset, or as many workers",
     )
     fewer = Treatment(f"on {count} of its {seen.server_cpus} CPUs", {"cpus": count})
@@ -72,7 +73,7 @@ def _spending(seen: Symptoms, paid: float) -> int:
     With more the CPU is short in either arm, and how long requests wait for it hides how long all of them stand still.
     """
     points = seen.slope.points if seen.slope else ()
-    spending = (one.connections for one in points if one.cpus >= SPENT * paid)
+    spending = (point.connections for point in points if point.cpus >= SPENT * paid)
     return min((count for count in spending if count >= seen.server_cpus), default=filling(seen))
 
 

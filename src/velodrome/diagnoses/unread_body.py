@@ -2,6 +2,7 @@
 
 from velodrome.diagnoses.fault import Absent, Counting, Fault, Screened, counting
 from velodrome.model.diagnosis import Cure, Probe, Treatment
+from velodrome.model.quantity import significant
 from velodrome.model.symptoms import Setting, Symptoms
 
 BODY = 1_000_000
@@ -46,7 +47,9 @@ def glance(seen: Symptoms) -> str:
     counted = seen.counted
     if counted is None or counted.unread < LEAST or not seen.setting.has_body:
         return ""
-    return f"{counted.unread:.2g} connections are closed with part of a body unread for each request"
+    return (
+        f"{significant(counted.unread, 2)} connections are closed with part of a body unread for each request"
+    )
 
 
 fault = Fault(

@@ -1,6 +1,6 @@
 """The catalog: which stacks, recipes, interfaces and servers there are, and what a stack can serve.
 
-    catalog.stacks()["uvicorn"]      catalog.stack("uvicorn")      catalog.broken()
+    catalog.stacks()["uvicorn"]      catalog.stack("uvicorn")      catalog.broken_plugins()
 
 They are plugins (`guest/plugins.py`) of `guest/stacks/`, `guest/services/` and `guest/interfaces/`, of the entry points
 `velodrome.stacks` and `velodrome.services`, and of extra files that are named by path (`--stack ./mine.py`).
@@ -12,7 +12,7 @@ from typing import Dict, List, Optional, Sequence, Tuple
 
 from velodrome.guest import client
 from velodrome.guest.interface import GRPCIO, GRPCLIB, Interface
-from velodrome.guest.plugins import Entry, Kind, NoSuchNameError, entries, healthy, named
+from velodrome.guest.plugins import Entry, Kind, NoSuchNameError, entries, find_plugin, healthy
 from velodrome.guest.recipe import Query, Recipe, Write, kind_of
 from velodrome.guest.stack import Server, Stack
 
@@ -45,7 +45,7 @@ def stack(name: str, extra: Sequence[str] = ()) -> Stack:
     if name in every:
         return every[name]
     try:
-        found: Stack = named(STACK, name, extra)
+        found: Stack = find_plugin(STACK, name, extra)
     except NoSuchNameError as error:
         raise NoSuchNameError(error.kind, name, [*every], error.error) from None
     return found
@@ -53,13 +53,13 @@ def stack(name: str, extra: Sequence[str] = ()) -> Stack:
 
 def recipe(name: str, extra: Sequence[str] = ()) -> Recipe:
     """Return one recipe. Raises NoSuchNameError (a KeyError)."""
-    found: Recipe = named(RECIPE, name, extra)
+    found: Recipe = find_plugin(RECIPE, name, extra)
     return found
 
 
 def interface(name: str) -> Interface:
     """Return one interface. Raises NoSuchNameError (a KeyError)."""
-    found: Interface = named(INTERFACE, name, ())
+    found: Interface = find_plugin(INTERFACE, name, ())
     return found
 
 
@@ -68,7 +68,7 @@ def servers() -> Dict[str, Server]:
     return {entry.server.module: entry.server for entry in stacks().values() if entry.server is not None}
 
 
-def broken(extra: Sequence[str] = ()) -> List[Entry]:
+def broken_plugins(extra: Sequence[str] = ()) -> List[Entry]:
     """Return the plugins of every kind that could not be loaded, each with its error."""
     every = entries(STACK, extra) + entries(RECIPE) + entries(INTERFACE)
     return [entry for entry in every if entry.error]
@@ -81,7 +81,7 @@ def requires(of: Stack, served: Optional[Recipe] = None) -> Tuple[str, ...]:
     Raises NoSuchNameError if there is no such interface, ValueError for a recipe it cannot serve.
     """
     called = interface(of.interface)
-    clients = client.needed(served, called.awaits) if served else ()
+    clients = client.clients_of(served, called.awaits) if served else ()
     return tuple(
         sorted({*of.requires, *called.requires, *(line for entry in clients for line in entry.requires)})
     )
@@ -96,7 +96,7 @@ def serves(of: Stack, served: Recipe) -> Optional[str]:
             return of.cannot[kind_of(step)]
     if any(isinstance(step, (Query, Write)) for step in served.every_step):
         try:
-            client.needed(served, interface(of.interface).awaits)
+            client.clients_of(served, interface(of.interface).awaits)
         except ValueError as why:
             return str(why)
     if served.to_room and interface(of.interface).protocol == "grpc":

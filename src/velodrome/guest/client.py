@@ -97,7 +97,7 @@ def databases() -> Tuple[str, ...]:
     return tuple(sorted({client.database for client in clients().values()}))
 
 
-def chosen(database: str, driver: str, awaits: bool) -> Client:
+def choose_client(database: str, driver: str, awaits: bool) -> Client:
     """Return the client of a step for handlers that await, or that block. Raises ValueError, with a phrase."""
     every = clients()
     fitting = {name: client for name, client in every.items() if client.database == database}
@@ -117,12 +117,12 @@ def chosen(database: str, driver: str, awaits: bool) -> Client:
     return every[driver]
 
 
-def needed(recipe: Recipe, awaits: bool) -> Tuple[Client, ...]:
+def clients_of(recipe: Recipe, awaits: bool) -> Tuple[Client, ...]:
     """Return the clients of a recipe's steps. Raises ValueError where there is none, with a phrase."""
     steps = [step for step in recipe.every_step if isinstance(step, (Query, Write))]
     found = {}
     for step in steps:
-        client = chosen(step.database, step.driver, awaits)
+        client = choose_client(step.database, step.driver, awaits)
         if not 1 <= step.rows <= ROWS:
             raise ValueError("%d rows; the tables have 1 to %d to give" % (step.rows, ROWS))
         if isinstance(step, Query) and step.ms and not client.pauses:
@@ -131,7 +131,7 @@ def needed(recipe: Recipe, awaits: bool) -> Tuple[Client, ...]:
     return tuple(found.values())
 
 
-def connected(client: Client) -> Connected:
+def connect(client: Client) -> Connected:
     """Return a client with the address that this process was given. Raises ValueError if it was given none."""
     url = os.environ.get(variable(client.database), "")
     if not url and client.database != EMBEDDED:

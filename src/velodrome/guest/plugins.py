@@ -61,7 +61,7 @@ class NoSuchNameError(KeyError):
 def entries(kind: Kind, extra: Sequence[str] = ()) -> List[Entry]:
     """Return every plugin of a kind, the broken ones too, sorted by name; `extra` are paths of files."""
     found: Dict[str, Entry] = {}
-    for entry in shipped(kind):
+    for entry in shipped_plugins(kind):
         found[entry.name] = entry
     for entry in _entry_points(kind):
         found[entry.name] = entry
@@ -76,7 +76,7 @@ def healthy(kind: Kind, extra: Sequence[str] = ()) -> Dict[str, Any]:
     return {entry.name: entry.thing for entry in entries(kind, extra) if not entry.error}
 
 
-def named(kind: Kind, name: str, extra: Sequence[str] = ()) -> Any:
+def find_plugin(kind: Kind, name: str, extra: Sequence[str] = ()) -> Any:
     """Return the plugin of that name. Raises NoSuchNameError (a KeyError)."""
     found = entries(kind, extra)
     for entry in found:
@@ -87,12 +87,12 @@ def named(kind: Kind, name: str, extra: Sequence[str] = ()) -> Any:
 
 
 @lru_cache(maxsize=None)
-def shipped(kind: Kind) -> Tuple[Entry, ...]:
+def shipped_plugins(kind: Kind) -> Tuple[Entry, ...]:
     """Return the plugins of a kind that come with velodrome: its folders are listed once in a process."""
-    return tuple(_shipped(kind))
+    return tuple(_list_shipped(kind))
 
 
-def _shipped(kind: Kind) -> Iterator[Entry]:
+def _list_shipped(kind: Kind) -> Iterator[Entry]:
     package = import_module(kind.package)
     for found in iter_modules(package.__path__):
         if found.name.startswith("_"):

@@ -9,7 +9,7 @@ from operator import itemgetter
 
 from velodrome.guest.stack import Stack, one_per_worker
 from velodrome.judge import workers
-from velodrome.judge.deploying import deploy_app, noted
+from velodrome.judge.deploying import deploy_app, with_comment
 from velodrome.judge.field import Runner, cpu_cost, memory_use, runners, score
 from velodrome.judge.own_share import is_known, matters_not, where_it_goes
 from velodrome.judge.own_share import sentence as share_sentence
@@ -26,7 +26,7 @@ from velodrome.judge.standings import (
     steps_sentence,
 )
 from velodrome.judge.statistics import CONFIDENCE, Comparison, Sample, Side, block_s, to_settle
-from velodrome.judge.words import at_once, inverse, lead, listed, sentence
+from velodrome.judge.words import at_once, inverse, lead, list_names, sentence
 from velodrome.model.littles_law import Ceiling
 from velodrome.model.load import Closed, Load, Open, Schedule
 from velodrome.model.measurement import Failed, FlagKind, Measurement, Severity
@@ -54,7 +54,7 @@ ABOVE = 1.05
 """Above this share of it, something is wrong with the ceiling or the figure."""
 
 
-def limited(
+def limited_by(
     runners: Sequence[Runner], ceilings: Mapping[str, Ceiling], measured: Mapping[str, Interval], bound: str
 ) -> list[Runner]:
     """Return those that reach a ceiling of that kind."""
@@ -83,7 +83,7 @@ def cannot_exceed(
         if found and found.bound == "slots" and found.rps < REACHED * fastest_rps:
             groups.setdefault(found.arithmetic, []).append(runner)
     return [
-        f"{listed([runner.called for runner in group])} cannot exceed {exact(ceilings[group[0].label].rps)}, "
+        f"{list_names([runner.called for runner in group])} cannot exceed {exact(ceilings[group[0].label].rps)}, "
         f"because {arithmetic}"
         for arithmetic, group in groups.items()
     ]
@@ -138,7 +138,7 @@ class Case:
 
     def named(self, labels: Sequence[str]) -> str:
         """Return some of them as a list in words."""
-        return listed([self.runner(label).called for label in labels])
+        return list_names([self.runner(label).called for label in labels])
 
 
 def why(case: Case, outcome: Outcome, first: Sequence[str], answer: str) -> list[str]:
@@ -192,7 +192,7 @@ def nothing_valid(case: Case) -> str:
 
 def _connections(case: Case, ranked: Sequence[Runner]) -> list[str]:
     """Tell when the load, not the servers, was the limit: then many tie, and rates decide nothing."""
-    reached = limited(ranked, case.ceilings, case.rates, "connections")
+    reached = limited_by(ranked, case.ceilings, case.rates, "connections")
     if not reached or not isinstance(case.load.pace, Closed):
         return []
     limit = case.ceilings[reached[0].label]
@@ -391,7 +391,7 @@ def answer(
     costs = alone([cpu_cost(runner, load) for runner in field])
     ceilings = {runner.label: limit for runner in field if (limit := runner.ceiling(question, load))}
     case = Case(question, load, tuple(field), ranking, rates, costs, ceilings, by_label, share)
-    first = _recommended(case) if ranking and not _too_slow_alone(case) else ()
+    first = _recommend(case) if ranking and not _too_slow_alone(case) else ()
     outcome = _outcome(case, ranking, first) if ranking and first else Outcome.CANNOT_TELL
     best = case.runner(first[0]) if first and not _unfit(case, first[0]) else None
     rows = [
@@ -415,7 +415,7 @@ def answer(
         best=first,
         sentence=f"{conclusion} This is {scope}." if scope else conclusion,
         why=(*beside, *why(case, outcome, first, conclusion)),
-        deploy=_deployed(case, best, rows) if best and outcome is not Outcome.CANNOT_TELL else "",
+        deploy=_lines_to_paste(case, best, rows) if best and outcome is not Outcome.CANNOT_TELL else "",
         standings=tuple(rows),
         to_settle=_to_settle(case, ranking, first, outcome, results) if ranking and first else "",
         limit=_limit(case, best) if best else "",
@@ -442,7 +442,9 @@ def _checks(
     own = [measurement for measurement in checks if measurement.trial.question == question.name]
     if not counts:
         return {}
-    found = {runner.label: workers.checked(runner.contestant, runner.stack, counts, own) for runner in field}
+    found = {
+        runner.label: workers.judge_check(runner.contestant, runner.stack, counts, own) for runner in field
+    }
     return {label: replace(check, contestant=label) for label, check in found.items() if check is not None}
 
 
@@ -471,14 +473,14 @@ def _workers(runner: Runner) -> int:
     return int(runner.contestant.knobs.get("workers", 1))
 
 
-def _deployed(case: Case, best: Runner, rows: Sequence[Standing]) -> str:
+def _lines_to_paste(case: Case, best: Runner, rows: Sequence[Standing]) -> str:
     """Return what to paste; with fewer workers where more of them bring nothing."""
     check, app = case.checks.get(best.label), case.question.app
     measured = next((measurement for measurement in best.measured if measurement.command), None)
     if check and app and best.stack and measured is not None and _fewer(best, check):
         fewer = workers.with_workers(best.contestant, check.scales_to or 1)
         pasted = deploy_app(app, fewer, best.stack, measured.packages)
-        return noted(pasted, measured, best.stack.server)
+        return with_comment(pasted, measured, best.stack.server)
     return pasted_of(rows, [best.label])
 
 
@@ -532,7 +534,7 @@ def _too_slow_alone(case: Case) -> str:
     return ""
 
 
-def _recommended(case: Case) -> tuple[str, ...]:
+def _recommend(case: Case) -> tuple[str, ...]:
     """Return those tied for first: who may be recommended first, of these the least CPU a request, then memory.
 
     Where CPU per request does not differ clearly, memory decides, and where that does not either, the estimate of CPU.
@@ -601,7 +603,7 @@ def _outcome(case: Case, ranking: Ranking, first: Sequence[str]) -> Outcome:
 
 
 def _at_the_loads_limit(case: Case, labels: Sequence[str]) -> list[Runner]:
-    return limited([case.runner(label) for label in labels], case.ceilings, case.rates, "connections")
+    return limited_by([case.runner(label) for label in labels], case.ceilings, case.rates, "connections")
 
 
 def _sentence(case: Case, outcome: Outcome, first: Sequence[str]) -> str:
@@ -620,14 +622,14 @@ def _sentence(case: Case, outcome: Outcome, first: Sequence[str]) -> str:
     if outcome is Outcome.WINNER:
         text = _winner(case, first[0])
     elif outcome is Outcome.TIE:
-        text = f"{listed(names, 'or')}"
+        text = f"{list_names(names, 'or')}"
     elif why_not := _unfit(case, first[0]):
         text = f"no recommendation, because {why_not}"
-        text += f"; cannot tell it from {listed(names[1:], 'or')}" if names[1:] else ", and it leads"
+        text += f"; cannot tell it from {list_names(names[1:], 'or')}" if names[1:] else ", and it leads"
     elif outcome is Outcome.DOES_NOT_MATTER and case.share is not None:
-        text = f"{listed(names, 'or')}: it does not matter which. {_share_sentence(case, case.share)}"
+        text = f"{list_names(names, 'or')}: it does not matter which. {_share_sentence(case, case.share)}"
     else:
-        text = f"cannot tell {names[0]} from {listed(names[1:], 'or')}{_gap(case, case.ranking, first)}"
+        text = f"cannot tell {names[0]} from {list_names(names[1:], 'or')}{_gap(case, case.ranking, first)}"
     fastest = max((case.rates[label].mid for label in first if label in case.rates), default=0.0)
     return f"{opening}{text}{_slower(case, first, fastest)}."
 

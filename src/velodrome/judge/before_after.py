@@ -13,7 +13,7 @@ from velodrome.guest.stack import Stack
 from velodrome.judge import histograms
 from velodrome.judge.claims import TAKING, Cell
 from velodrome.judge.field import BROKEN, Runner, failures, latency_noise, runners
-from velodrome.judge.histograms import EMPTY, Histogram, decode, merge, needed
+from velodrome.judge.histograms import EMPTY, Histogram, decode, merge, values_needed
 from velodrome.judge.statistics import (
     FIRST_LOOK,
     LEAST_DF,
@@ -28,13 +28,13 @@ from velodrome.judge.statistics import (
     wilson,
 )
 from velodrome.judge.verdict import same_hosts, same_machine, set_aside
-from velodrome.judge.words import listed, sentence
+from velodrome.judge.words import list_names, sentence
 from velodrome.model.condition import DIFF_METRICS
 from velodrome.model.difference import Side
 from velodrome.model.errors import NotTwoSidesError, OtherArrivalsError
 from velodrome.model.load import Closed, Load, Open
 from velodrome.model.measurement import Failed, Measurement
-from velodrome.model.quantity import Interval, grouped
+from velodrome.model.quantity import Interval, thousands
 from velodrome.model.results import Results
 from velodrome.model.study import Question
 
@@ -63,7 +63,7 @@ class Compared:
     """So many blocks make a value of it."""
 
 
-def looked_at(question: Question, load: Load) -> tuple[str, ...]:
+def metrics_shown(question: Question, load: Load) -> tuple[str, ...]:
     """Return the metrics that a load shows: latency in open loops, where there is an open loop."""
     of_latency = isinstance(load.pace, Open) or not any(
         isinstance(other.pace, Open) for other in question.loads
@@ -71,12 +71,12 @@ def looked_at(question: Question, load: Load) -> tuple[str, ...]:
     return tuple(name for name in DIFF_METRICS if of_latency or name not in LATENCIES)
 
 
-def compared(metric: str, before: Cell, after: Cell, load: Load, paired: bool) -> Compared | Missing:
+def compare_metric(metric: str, before: Cell, after: Cell, load: Load, paired: bool) -> Compared | Missing:
     """Return a figure of both sides, or why there is none. Not of `errors`, see `failing`."""
     percentile = DIFF_METRICS[metric].percentile
     if percentile is not None and load.driver == "velodrome":
         return _latency(percentile, (before, after), load, paired)
-    taken_as = _taken_as(metric, load)
+    taken_as = _figure_of(metric, load)
     if not taken_as:
         return Missing(f"{load.driver} reports no {metric} for single blocks")
     numbers = [TAKING[taken_as].take(cell, load) for cell in (before, after)]
@@ -97,7 +97,7 @@ def _drift(metric: str, series: Sequence[Series]) -> float:
     return DRIFT_OF_SPEED if metric in OF_SPEED and busy else 1.0
 
 
-def _taken_as(metric: str, load: Load) -> str:
+def _figure_of(metric: str, load: Load) -> str:
     """Return by which figure of claims a metric is taken; empty: by none."""
     if metric == "throughput":
         # That a server falls behind a rate is shown by measurements that are set aside for just that.
@@ -130,19 +130,19 @@ def _latency(percentile: float, cells: tuple[Cell, Cell], load: Load, paired: bo
     size = max(histograms.bundle_size(side.values(), percentile) for side in sides)
     if not size:
         least = min(sum(histogram.total for histogram in side.values()) for side in sides)
-        wanted = grouped(needed(percentile))
-        return Missing(f"it needs {wanted} requests, and there were {grouped(least)}: load longer")
-    series = [_bundled(side, size, percentile, cells[0]) for side in sides]
+        wanted = thousands(values_needed(percentile))
+        return Missing(f"it needs {wanted} requests, and there were {thousands(least)}: load longer")
+    series = [_bundle(side, size, percentile, cells[0]) for side in sides]
     two = Two(series[0], series[1], 0.0 if paired else _drift(f"p{percentile:g}", series))
     if not two.design.before or not two.design.after:
-        wanted = grouped(needed(percentile))
+        wanted = thousands(values_needed(percentile))
         return Missing(f"it needs {wanted} requests on both sides: load longer")
     before, after = (merge(side.values()).percentile_ms(percentile) or 0.0 for side in sides)
     return Compared(two, before, after, size)
 
 
-def _bundled(side: Mapping[int, Histogram], size: int, percentile: float, cell: Cell) -> Series:
-    values = histograms.bundled(side, size, percentile)
+def _bundle(side: Mapping[int, Histogram], size: int, percentile: float, cell: Cell) -> Series:
+    values = histograms.bundle_percentiles(side, size, percentile)
     if not values:
         return Series(values, noise=0.0)
     part = f"p{percentile:g}".replace(".", "_")
@@ -301,7 +301,7 @@ class Pairing:
     @property
     def broken(self) -> tuple[str, str]:
         """Why a side cannot be measured at all, by its own fault and in every block: before, after; or nothing."""
-        return _broken(self.before, self.load), _broken(self.after, self.load)
+        return _why_broken(self.before, self.load), _why_broken(self.after, self.load)
 
 
 @dataclass(frozen=True)
@@ -422,7 +422,7 @@ def _loads(before: Cell, after: Cell) -> Iterator[Load]:
     return (load for load in before.question.loads if load.label in labels)
 
 
-def _broken(cell: Cell, load: Load) -> str:
+def _why_broken(cell: Cell, load: Load) -> str:
     failed: Sequence[Failed] = [
         result for result in cell.runner.failed if result.trial.load.label == load.label
     ]
@@ -457,7 +457,7 @@ def _only_in_one(ours: Iterable[tuple[str, str]], theirs: Iterable[tuple[str, st
     for side, some, others in (("before", ours, theirs), ("after", theirs, ours)):
         lone = ["/".join(cell) for cell in some if cell not in set(others)]
         if lone:
-            yield sentence(f"only {side}, so not compared: {listed(lone)}")
+            yield sentence(f"only {side}, so not compared: {list_names(lone)}")
 
 
 def _other_load(
@@ -470,14 +470,14 @@ def _other_load(
         loads = [{load.label: load for load in cell.question.loads} for cell in (cells[0], cells[-1])]
         lone = sorted(loads[0].keys() ^ loads[1].keys())
         if lone:
-            yield sentence(f"{question}: under one side's loads only, so not compared: {listed(lone)}")
+            yield sentence(f"{question}: under one side's loads only, so not compared: {list_names(lone)}")
         longer = [
             label
             for label in loads[0]
             if label in loads[1] and loads[0][label].duration_s != loads[1][label].duration_s
         ]
         if longer:
-            yield sentence(f"{question}: the spans of {listed(longer)} differ in length")
+            yield sentence(f"{question}: the spans of {list_names(longer)} differ in length")
 
 
 def _changed(pairings: Sequence[Pairing]) -> Iterator[str]:
@@ -499,7 +499,7 @@ def _changed(pairings: Sequence[Pairing]) -> Iterator[str]:
             if before.packages.get(name) != after.packages.get(name)
         ]
         if versions:
-            changes[f"{called}: {listed(versions)}"] = None
+            changes[f"{called}: {list_names(versions)}"] = None
     yield from map(sentence, changes)
 
 

@@ -254,13 +254,13 @@ def _open(seen: Evidence) -> Found:
     if seen.capped and not _queues_in_the_server(seen):
         needed = ""
         if due_rps is not None and seen.mean_ms is not None:
-            count = quantity.grouped(due_rps * seen.mean_ms / 1000)
+            count = quantity.thousands(due_rps * seen.mean_ms / 1000)
             needed = (
                 f": {quantity.rate(due_rps)} × {quantity.milliseconds(seen.mean_ms)} ms from sent to done "
                 f"are {count} at once (Little's law)"
             )
         return Limit.CONNECTIONS, (
-            f"The connections were the limit: all {quantity.grouped(seen.at_once)} were in use{needed}. Raise -c; if "
+            f"The connections were the limit: all {quantity.thousands(seen.at_once)} were in use{needed}. Raise -c; if "
             "the latency rises with them, it is the server."
         )
     if due_rps is None or seen.answered_rps >= KEPT_UP * due_rps:
@@ -339,7 +339,7 @@ def _in_pieces(seen: Evidence) -> Found | None:
 
 def _no_queue(seen: Evidence, mean: float) -> Found:
     """Nobody waits for others: what one request takes, and how many there are at once, is all there is."""
-    count = quantity.grouped(seen.at_once)
+    count = quantity.thousands(seen.at_once)
     rate = quantity.rate(seen.at_once / mean * 1000)
     law = f"{count} at once ÷ {quantity.milliseconds(mean)} ms (Little's law) = {rate}"
     if seen.rtt_ms is not None and seen.rtt_ms >= MOSTLY * mean:
@@ -359,7 +359,7 @@ def _stuck(seen: Evidence) -> Found | None:
     if seen.retransmitted > REPEATED * seen.requests:
         return Limit.LINK, (
             "The link was the limit: what we sent lay in our sockets, and "
-            f"{quantity.grouped(seen.retransmitted)} segments had to be sent again."
+            f"{quantity.thousands(seen.retransmitted)} segments had to be sent again."
         )
     return Limit.SERVER, (
         "The server was the limit, or the link's rate: what we sent lay in our sockets and was not taken, and nothing "

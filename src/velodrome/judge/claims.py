@@ -35,7 +35,7 @@ from velodrome.judge.statistics import (
     Series,
     Side,
     block_s,
-    counted,
+    count_events,
     more_blocks,
     share,
 )
@@ -293,12 +293,12 @@ PARTS = ("mean", "p50", "p75", "p90", "p99")
 
 def from_due(part: str) -> Callable[[Cell, Load], Number]:
     """Return what takes one part of the latency from due."""
-    return lambda cell, load: _taken(cell, load, part, lambda measurement: measurement.load.due, "due")
+    return lambda cell, load: _take(cell, load, part, lambda measurement: measurement.load.due, "due")
 
 
 def from_sent(part: str) -> Callable[[Cell, Load], Number]:
     """Return what takes one part of the latency from sent."""
-    return lambda cell, load: _taken(cell, load, part, lambda measurement: measurement.load.sent, "sent")
+    return lambda cell, load: _take(cell, load, part, lambda measurement: measurement.load.sent, "sent")
 
 
 def as_reported(part: str) -> Callable[[Cell, Load], Number]:
@@ -311,9 +311,7 @@ def as_reported(part: str) -> Callable[[Cell, Load], Number]:
     return take
 
 
-def _taken(
-    cell: Cell, load: Load, part: str, latency: Callable[[Measurement], Latency], since: str
-) -> Number:
+def _take(cell: Cell, load: Load, part: str, latency: Callable[[Measurement], Latency], since: str) -> Number:
     found = cell.valid(load)
     if isinstance(found, Missing):
         return found
@@ -458,7 +456,7 @@ def _failed(cell: Cell, load: Load) -> Number:
     every = cell.failures(load) | {measurement.trial.block for measurement in measured}
     if not every:
         return Missing(f"nothing of {cell.runner.called} was run under {load.label}")
-    return counted([float(block in cell.failures(load) | silent) for block in sorted(every)])
+    return count_events([float(block in cell.failures(load) | silent) for block in sorted(every)])
 
 
 def _queue(part: str, what: str) -> Callable[[Cell, Load], Number]:
@@ -469,7 +467,7 @@ def _queue(part: str, what: str) -> Callable[[Cell, Load], Number]:
         reported = [getattr(measurement.queue, part) for measurement in found]
         if all(value is None for value in reported):
             return Missing(f"this system does not report {what}")
-        return counted([float(value) for value in reported if value is not None])
+        return count_events([float(value) for value in reported if value is not None])
 
     return take
 
@@ -673,7 +671,7 @@ def measure(check: Check, evidence: Evidence) -> Measured | Missing:
             number = replace(number, hosts=place[0].runner.hosts)
         places.append(place)
         numbers.append(number)
-    found = _combined(numbers)
+    found = _combine(numbers)
     if isinstance(found, Missing):
         return found
     return replace(found, cells=tuple(cell for cell, _ in places), loads=tuple(load for _, load in places))
@@ -691,7 +689,7 @@ def _place(figure: Figure, check: Check, evidence: Evidence) -> tuple[Cell, Load
     return load if isinstance(load, Missing) else (cell, load)
 
 
-def _combined(numbers: list[Series | Known]) -> Measured | Missing:
+def _combine(numbers: list[Series | Known]) -> Measured | Missing:
     if len(numbers) == 1:
         return _alone(numbers[0])
     if len(numbers) == 2:
@@ -771,7 +769,7 @@ def judge_check(check: Check, evidence: Evidence, needs_cpus: int) -> Checked:
     found = measure(check, evidence)
     if isinstance(found, Missing):
         return Checked(check, Judgement.CANNOT_TELL, None, reason=found.reason)
-    crowded = _crowded(found, needs_cpus)
+    crowded = _why_crowded(found, needs_cpus)
     if crowded:
         return Checked(check, Judgement.CANNOT_TELL, found.interval, reason=crowded, limit=_side(found))
     return _bounded(check, found, evidence)
@@ -782,7 +780,7 @@ def unit(check: Check) -> Unit:
     return Unit.RATIO if check.over else unit_of(check.figure.metric)
 
 
-def _crowded(found: Measured, needs_cpus: int) -> str:
+def _why_crowded(found: Measured, needs_cpus: int) -> str:
     """Return why too few CPUs were the server's own, or nothing."""
     for cell, load in zip(found.cells, found.loads, strict=True):
         for result in cell.runner.under(load):
@@ -939,7 +937,7 @@ def tabulate(table: PublishedTable, evidence: Evidence) -> Compared:
     lines = [
         Line(
             row.of,
-            _called(row, evidence),
+            _row_name(row, evidence),
             metric,
             published,
             tuple(
@@ -968,7 +966,7 @@ def _driver(figure: Figure, evidence: Evidence) -> str:
     return loads.get(figure.load, "velodrome")
 
 
-def _called(row: PublishedRow, evidence: Evidence) -> str:
+def _row_name(row: PublishedRow, evidence: Evidence) -> str:
     """Return how the system reads in a table, or its cell where nothing is known of it."""
     cell = evidence.cell(Figure("", row.of))
     return row.of if isinstance(cell, Missing) else cell.runner.called

@@ -44,10 +44,10 @@ def deploy(command: Sequence[str], stack: str) -> str:
             general = re.sub(rf"\bport={port}\b", f"port={_PORT}", general)
         words.append(general)
         previous = word
-    return look if any("velodrome" in word for word in words) else shlex.join(deployed(words))
+    return look if any("velodrome" in word for word in words) else shlex.join(without_race_options(words))
 
 
-def deployed(words: Sequence[str], server: Server | None = None) -> list[str]:
+def without_race_options(words: Sequence[str], server: Server | None = None) -> list[str]:
     """Return the words of a command line (`python -m server …`) without the options that only a race needs.
 
     `server` is what its stack declares of the server; None: that is looked up in the catalog.
@@ -81,7 +81,7 @@ def circumstances(measured: Measurement, server: Server | None) -> str:
     return f"Measured {scope}{shared}{memory}{semicolon}{more}.{log}"
 
 
-def noted(pasted: str, measured: Measurement | None, server: Server | None) -> str:
+def with_comment(pasted: str, measured: Measurement | None, server: Server | None) -> str:
     """Return what is pasted below a comment that says for what it was measured; as it is where it starts nothing."""
     if measured is None or not starts_something(pasted):
         return pasted
@@ -117,14 +117,14 @@ def deploy_app(
 ) -> str:
     """Return lines to paste; `packages` are the versions that it ran with, `port` is where it shall listen."""
     knobs = stack.settings(contestant.knobs)
-    needed = _missing(app, stack, knobs, packages)
+    needed = _missing_packages(app, stack, knobs, packages)
     names = variables_of(app)
     needs = [f"# needs in its environment: {', '.join(names)}"] if names else []
     install = [f"{INSTALL} {' '.join(needed)}"] if needed else []
     source = _source(app, stack)
     launch = Launch(HOST, port, f"{FILE}:app" if source else app.target(stack.interface), knobs, packages)
     if stack.script is not None:
-        source = stack.script(launch, written(app, stack.interface))
+        source = stack.script(launch, import_lines(app, stack.interface))
         words = [*_variables(app, {}), f"python {FILE}.py"]
         return "\n".join([*install, *_file(source), *needs, " ".join(words)])
     process = stack.command(launch)
@@ -139,10 +139,10 @@ def variables_of(app: App) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*app.variables, *(party.variable for party in app.third_parties))))
 
 
-def written(app: App, interface: str = "") -> Written:
+def import_lines(app: App, interface: str = "") -> Written:
     """Return how a program imports an app and names it, to a server of an interface: a Django site has two."""
     if app.form == "servicer":
-        return _added(app)
+        return _servicer_lines(app)
     path = app.path
     if app.form == "django":
         path = app.target(interface or app.interface)
@@ -160,7 +160,7 @@ def _of_django(interface: str) -> Written:
     return Written(f"from django.core.{interface} import {make}", f"{make}()")
 
 
-def _added(app: App) -> Written:
+def _servicer_lines(app: App) -> Written:
     """Return how a program adds a servicer to its server."""
     module, _, name = app.path.partition(":")
     adder_module, _, adder = app.target(app.interface).partition(":")
@@ -178,7 +178,7 @@ def _file(source: str) -> list[str]:
 
 def _source(app: App, stack: Stack) -> str:
     """Return the module that a server gets instead of the app, or nothing where it takes the app itself."""
-    app_is = written(app, stack.interface)
+    app_is = import_lines(app, stack.interface)
     own = app.form == "django" and app.target(stack.interface).startswith("velodrome.")
     if app.form == "factory" or own:
         return f"{app_is.imports}\n\napp = {app_is.expression}"
@@ -203,7 +203,9 @@ def _line(process: Process, stack: Stack, app: App) -> str | None:
         words[1] = stack.stands_for
     if any("velodrome" in word for word in words):
         return None
-    return " ".join([*_variables(app, process.env), shlex.join(deployed(["python", *words], stack.server))])
+    return " ".join(
+        [*_variables(app, process.env), shlex.join(without_race_options(["python", *words], stack.server))]
+    )
 
 
 def _variables(app: App, more: Mapping[str, str]) -> list[str]:
@@ -213,7 +215,7 @@ def _variables(app: App, more: Mapping[str, str]) -> list[str]:
     return [f"{name}={shlex.quote(value)}" for name, value in {**settings, **more}.items()]
 
 
-def _missing(
+def _missing_packages(
     app: App, stack: Stack, knobs: Mapping[str, KnobValue], packages: Mapping[str, str]
 ) -> list[str]:
     """Return the stack's own packages that the app's environment lacks, in the versions that were raced.

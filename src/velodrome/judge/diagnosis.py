@@ -1,7 +1,7 @@
 """What the doctor's measurements come to: how many requests are in work at once, and whether an arm differs.
 
     slope(points, pairs).in_work          Interval(39.1, 40.2, 41.5)
-    judged(arms, ("rps",), proof="cure")  -> Judged, or None while more blocks may tell
+    judge_arms(arms, ("rps",), proof="cure")  -> Judged, or None while more blocks may tell
 
 A treated arm differs where chance alone makes blocks look so different in fewer than `LEVEL` of all experiments, all
 looks and metrics together (Bonferroni; the kernel is that of `velodrome diff`, `judge/statistics.py`), and by
@@ -25,7 +25,7 @@ from velodrome.judge.statistics import (
 )
 from velodrome.model.diagnosis import METRICS, RISES, SHARE, Arms, Counts, Ruling, SloRate
 from velodrome.model.noise import SHIPPED, Spread
-from velodrome.model.quantity import Interval
+from velodrome.model.quantity import Interval, significant
 from velodrome.model.symptoms import Point, Slope
 
 LEVEL = 0.01
@@ -64,7 +64,7 @@ class Judged:
     """Throughput of the better arm over that of the other."""
 
 
-def judged(arms: Arms, metrics: Sequence[str], proof: str) -> Judged | None:
+def judge_arms(arms: Arms, metrics: Sequence[str], proof: str) -> Judged | None:
     """Return what the blocks there are tell; None: they do not, and further ones may.
 
     `proof` is `cure` where the second arm is treated, `dose` where it has more of the fault. One metric that differs
@@ -98,7 +98,7 @@ COUNT_LOOKS = (2, 4)
 """Blocks after which an experiment that counts is looked at."""
 
 
-def counted(counts: Counts, proof: str) -> Judged | None:
+def judge_counts(counts: Counts, proof: str) -> Judged | None:
     """Return what the blocks of an experiment that counts tell; None: they do not, and further ones may.
 
     Failures come together, so the counts are divided by how much they do (`Failing`), and then compared exactly. Every
@@ -148,7 +148,7 @@ _WHERE = {"cure": "in the cured arm", "dose": "without the larger dose"}
 
 
 def _times(ratio: Interval) -> str:
-    return f"{ratio.mid:.3g}× [{ratio.low:.3g}, {ratio.high:.3g}]"
+    return f"{significant(ratio.mid)}× [{significant(ratio.low)}, {significant(ratio.high)}]"
 
 
 def _wrong(arms: Arms) -> float:

@@ -51,8 +51,8 @@ class Histogram:
         return float(self.highest[np.searchsorted(np.cumsum(self.counts), rank)]) / 1e6
 
     def supported_ms(self, percentile: float) -> float | None:
-        """Return a percentile if enough values lie beyond it to mean something (`needed`), else None."""
-        return self.percentile_ms(percentile) if self.total >= needed(percentile) else None
+        """Return a percentile if enough values lie beyond it to mean something (`values_needed`), else None."""
+        return self.percentile_ms(percentile) if self.total >= values_needed(percentile) else None
 
     def interval_ms(self, percentile: float, starts: float = 0.0) -> tuple[float, float | None] | None:
         """Return the 95 % interval of a percentile by its order statistics, where few values lie beyond it.
@@ -66,7 +66,7 @@ class Histogram:
         faster altogether. It widens both ends, as independent errors add up.
         """
         total, share = self.total, percentile / 100
-        if total < needed(percentile) or total * (1 - share) >= FEW_BEYOND - 1e-6:
+        if total < values_needed(percentile) or total * (1 - share) >= FEW_BEYOND - 1e-6:
             return None
         low, high = order_statistics(total, share)
         cumulated = np.cumsum(self.counts)
@@ -109,7 +109,7 @@ class Histogram:
 EMPTY = Histogram(np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
-def needed(percentile: float) -> int:
+def values_needed(percentile: float) -> int:
     """Return how many values a percentile needs before it is reported at all.
 
     Three beyond it for p99 and below, ten above: with k values beyond, the rank is uncertain by about 1 ÷ √k.
@@ -198,12 +198,12 @@ def _highest(indices: NDArray[np.int64], digits: int, lowest: int) -> NDArray[np
 def bundle_size(histograms: Iterable[Histogram], percentile: float) -> int:
     """Return how many blocks have enough requests together; 0: not even all of them."""
     counts = [histogram.total for histogram in histograms]
-    if not counts or sum(counts) < needed(percentile):
+    if not counts or sum(counts) < values_needed(percentile):
         return 0
-    return max(1, math.ceil(needed(percentile) / max(median(counts), 1)))
+    return max(1, math.ceil(values_needed(percentile) / max(median(counts), 1)))
 
 
-def bundled(blocks: Mapping[int, Histogram], size: int, percentile: float) -> dict[int, float]:
+def bundle_percentiles(blocks: Mapping[int, Histogram], size: int, percentile: float) -> dict[int, float]:
     """Return a percentile of each bundle of so many blocks; what remains at the end is part of the last."""
     order = sorted(blocks)
     starts = range(0, max(len(order) - size + 1, 0), size)

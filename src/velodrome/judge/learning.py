@@ -1,6 +1,6 @@
 """What a run teaches of the noise of its machine, for those after it.
 
-    learned(results, stacks)     # {"throughput busy": Spread(0.061, df=34), …}
+    learn(results, stacks)     # {"throughput busy": Spread(0.061, df=34), …}
 
 A contestant that is started anew in every block is its own equal: what is left of its figures after its level and that
 of the block (two-way fit, as in a ranking) is by how much equals differ here. So no contestant needs to run twice.
@@ -36,7 +36,7 @@ FACTOR = 25.0
 """No machine is so much calmer or more restless, in variances; more is a fault of a run."""
 
 
-def learned(run: Results, stacks: Mapping[str, Stack]) -> dict[str, Spread]:
+def learn(run: Results, stacks: Mapping[str, Stack]) -> dict[str, Spread]:
     """Return what was seen of each line of the table; `df` counts what was seen alone, without the table."""
     seen: dict[str, list[tuple[float, float]]] = {}
     for question in run.header.study.questions:

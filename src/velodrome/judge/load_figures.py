@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any
 
 from velodrome.judge import bottleneck
-from velodrome.judge.histograms import Histogram, decode, needed
+from velodrome.judge.histograms import Histogram, decode, values_needed
 from velodrome.model import measurement, quantity
 from velodrome.model.condition import Beyond, Figure, LoadMetric
 from velodrome.model.measurement import OUTCOMES, Latency, LoadFacts
@@ -83,7 +83,7 @@ def beyond(document: Mapping[str, Any]) -> Callable[[LoadMetric, float], float |
         if metric.span not in {"due", "sent"} or (found := histogram(metric.span)) is None:
             return None
         late = int(found.counts[found.highest > limit_ms * 1e6].sum())
-        return float(late + sum(measurement.untimed(document).values()))
+        return float(late + sum(measurement.count_untimed(document).values()))
 
     return count
 
@@ -100,14 +100,14 @@ def _row(latency: Latency) -> dict[str, float | None]:
 
 def requests_needed(metric: LoadMetric) -> int:
     """Return how many requests a metric needs before it is reported at all."""
-    return 1 if metric.percentile is None else needed(metric.percentile)
+    return 1 if metric.percentile is None else values_needed(metric.percentile)
 
 
 def _count(document: Mapping[str, Any], metric: LoadMetric, counted: bool) -> float | None:
     name, requests = metric.statistic, document["requests"]
     if name in {"errors", *OUTCOMES}:
         loop = document["load"]["model"]
-        count = measurement.failed(document, loop) if name == "errors" else document["outcomes"][name]
+        count = measurement.count_failed(document, loop) if name == "errors" else document["outcomes"][name]
         return float(count) if counted else count / requests
     if name == "cpu":
         generator = document["generator"]
@@ -177,7 +177,7 @@ def _untimed(document: Mapping[str, Any], metric: LoadMetric) -> tuple[Beyond | 
     """Return where a latency lies that would be that of a request without latency, and why."""
     if metric.span not in {"due", "sent"}:
         return None, ""
-    counts = measurement.untimed(document)
+    counts = measurement.count_untimed(document)
     share = sum(counts.values()) / document["requests"]
     percentile = 100.0 if metric.statistic == "max" else metric.percentile
     leaves = MEAN_LEAVES if percentile is None else (100 - percentile) / 100

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from velodrome.judge import histograms as bundling
 from velodrome.judge.before_after import Failing
 from velodrome.judge.field import KEPT_UP, spoilt
-from velodrome.judge.histograms import Histogram, decode, merge, needed
+from velodrome.judge.histograms import Histogram, decode, merge, values_needed
 from velodrome.judge.statistics import NOISE_DF, Comparison, Sample, fewest_blocks, student_t
 from velodrome.model.condition import Bound, within
 from velodrome.model.errors import InsufficientDataError
 from velodrome.model.load import Closed, Load, Open
 from velodrome.model.measurement import LoadFacts, Measurement, Severity
 from velodrome.model.noise import SHIPPED, Noise, Spread
-from velodrome.model.quantity import Interval, Unit, grouped, in_unit
+from velodrome.model.quantity import Interval, Unit, in_unit, thousands
 
 LONGEST = 60
 """Times as long as it was: nobody waits for more."""
@@ -97,7 +97,7 @@ def of_blocks(
 
     def more(bound: float) -> str:
         distance = abs(math.log(bound / interval.mid)) if bound > 0 else math.inf
-        needed = _needed(half, blocks, distance)
+        needed = _blocks_needed(half, blocks, distance)
         if needed is None:
             return "it is so near to the limit that only an unreasonably long load would decide"
         length = needed * seconds
@@ -106,7 +106,7 @@ def of_blocks(
     return Measured(name, unit, interval, more=more)
 
 
-def _needed(half: float, blocks: int, distance: float) -> int | None:
+def _blocks_needed(half: float, blocks: int, distance: float) -> int | None:
     """Return how many blocks would narrow half the interval, in logs, to less than a distance; None: too many."""
     scale = half * math.sqrt(blocks) / _t(blocks)
     return fewest_blocks(
@@ -178,13 +178,13 @@ class Blocks:
         """Return the latency within which so many of 100 requests stayed, from when they were due or sent."""
         name = f"p{percentile:g}" + ("" if since == "due" else f" from {since}")
         histograms = self._histograms(since)
-        least = needed(percentile)
+        least = values_needed(percentile)
         total = sum(histogram.total for histogram in histograms.values())
         if total < least:
-            why = f"it needs {grouped(least)} requests, and there were {grouped(total)}: load longer"
+            why = f"it needs {thousands(least)} requests, and there were {thousands(total)}: load longer"
             return Measured(name, Unit.MILLISECONDS, None, self._missing() or why)
         size = bundling.bundle_size(histograms.values(), percentile)
-        values = bundling.bundled(histograms, size, percentile)
+        values = bundling.bundle_percentiles(histograms, size, percentile)
         whole = merge(histograms.values()).percentile_ms(percentile) or 0.0
         presumed = self.noise.percentile(percentile, whole)
         span = self.load.duration_s * size
@@ -204,7 +204,7 @@ class Blocks:
         values = {number: block.facts.due.mean or 0.0 for number, block in self.valid.items()}
         middle = sum(values.values()) / max(len(values), 1)
         presumed = self.noise.latency("mean", middle) if middle else self.noise.of("mean")
-        return self._measured("mean", Unit.MILLISECONDS, values, presumed)
+        return self._measure("mean", Unit.MILLISECONDS, values, presumed)
 
     @property
     def throughput(self) -> Measured:
@@ -218,22 +218,22 @@ class Blocks:
         # Each block has other arrivals, so their number is part of what two blocks differ by.
         known = self.noise.throughput(cpus, kept_up=kept_up)
         scattered = Spread(math.hypot(known.share, math.sqrt(2) * scatter / 3), df=known.df)
-        return self._measured("throughput", Unit.RATE, values, scattered)
+        return self._measure("throughput", Unit.RATE, values, scattered)
 
     @property
     def cpu(self) -> Measured:
         """Microseconds of the server's CPU for each right answer."""
         values = {number: block.cpu_us or 0.0 for number, block in self.valid.items()}
         cpus = min((block.cpus for block in self.valid.values()), default=0.0)
-        return self._measured("cpu", Unit.MICROSECONDS, values, self.noise.cpu(cpus))
+        return self._measure("cpu", Unit.MICROSECONDS, values, self.noise.cpu(cpus))
 
     @property
     def memory(self) -> Measured:
         """The most memory of the server, shared pages counted once where the system tells."""
         values = {number: block.memory_bytes or 0.0 for number, block in self.valid.items()}
-        return self._measured("memory", Unit.BYTES, values, self.noise.memory)
+        return self._measure("memory", Unit.BYTES, values, self.noise.memory)
 
-    def _measured(self, name: str, unit: Unit, values: Mapping[int, float], noise: Spread) -> Measured:
+    def _measure(self, name: str, unit: Unit, values: Mapping[int, float], noise: Spread) -> Measured:
         there = {number: value for number, value in values.items() if value > 0}
         if there:
             return of_blocks(
@@ -252,7 +252,7 @@ class Blocks:
     def errors(self) -> Measured:
         """The share of requests without a right answer. A closed loop ends with some in flight: those are none."""
         counted = [block.facts for block in self.every if not block.of_lab and block.facts.requests]
-        counts = [(self._failed(load_facts), load_facts.requests) for load_facts in counted]
+        counts = [(self._count_failed(load_facts), load_facts.requests) for load_facts in counted]
         if not counts:
             return Measured("errors", Unit.SHARE, None, self._missing() or "no request was made")
         seconds = self.load.duration_s * len(self.every)
@@ -262,12 +262,14 @@ class Blocks:
             wanted = math.ceil(4 / bound) if bound > 0 else 0
             if wanted > requests:
                 longer = math.ceil(seconds * wanted / requests)
-                return f"it takes {grouped(wanted)} requests to measure so small a share: load for {longer} s"
+                return (
+                    f"it takes {thousands(wanted)} requests to measure so small a share: load for {longer} s"
+                )
             return "load longer"
 
         return Measured("errors", Unit.SHARE, Failing(counts, counts).alone, more=more)
 
-    def _failed(self, facts: LoadFacts) -> int:
+    def _count_failed(self, facts: LoadFacts) -> int:
         unfinished = facts.outcomes.get("unfinished", 0) if isinstance(self.load.pace, Closed) else 0
         return max(facts.requests - facts.ok - unfinished, 0)
 

@@ -13,7 +13,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from velodrome.judge.before_after import Compared, Failing, Pairing, Sides, compared, failing, looked_at
+from velodrome.judge.before_after import (
+    Compared,
+    Failing,
+    Pairing,
+    Sides,
+    compare_metric,
+    failing,
+    metrics_shown,
+)
 from velodrome.judge.statistics import (
     CONFIDENCE,
     MOST_BLOCKS,
@@ -23,12 +31,12 @@ from velodrome.judge.statistics import (
     estimate,
     holm,
 )
-from velodrome.judge.words import listed, sentence
+from velodrome.judge.words import list_names, sentence
 from velodrome.model.condition import DIFF_METRICS, Threshold, threshold
 from velodrome.model.condition import margins as read_margins
 from velodrome.model.difference import Change, Diff, Difference, Gate
 from velodrome.model.errors import ThresholdError
-from velodrome.model.quantity import Interval, duration, grouped, percent
+from velodrome.model.quantity import Interval, duration, percent, significant, thousands
 
 LEVEL = 1 - CONFIDENCE
 REACH_OF_RUNS = 4.5
@@ -105,7 +113,7 @@ def decide(found: Sequence[Found], margins: Mapping[str, float], looked_at: floa
     likely = [_likely(entry.figure, machine) for entry in found]
     in_all = [min(1.0, chance * looked_at) for chance in holm([difference.chance() for difference in likely])]
     return [
-        _decided(entry, sure, chance, _margin(entry, margins), len(found) * looked_at)
+        _decide(entry, sure, chance, _margin(entry, margins), len(found) * looked_at)
         for entry, sure, chance in zip(found, likely, in_all, strict=True)
     ]
 
@@ -120,9 +128,7 @@ def _margin(entry: Found, margins: Mapping[str, float]) -> float:
     return margins.get(metric) or max(DIFF_METRICS[metric].margin, min(entry.least, WIDEST))
 
 
-def _decided(
-    entry: Found, likely: Estimate | Failing, in_all: float, margin: float, family: float
-) -> Decided:
+def _decide(entry: Found, likely: Estimate | Failing, in_all: float, margin: float, family: float) -> Decided:
     share = worse(entry.difference.metric, likely.share)
     known = replace(
         entry.difference,
@@ -165,7 +171,9 @@ def hopeless(likely: Likely, share: float, bound: float) -> str:
             "two runs that were not interleaved cannot show it, however long: the machine drifts between them"
         )
     if abs(share - bound) < bound / 2:
-        return f"it is so near to {bound * 100:.3g} % that even {MOST_BLOCKS} blocks would not decide"
+        return (
+            f"it is so near to {significant(bound * 100)} % that even {MOST_BLOCKS} blocks would not decide"
+        )
     return f"it varies so much that even {MOST_BLOCKS} blocks would not decide; load longer, or allow it more"
 
 
@@ -251,11 +259,13 @@ def answer_sentence(change: Change, differences: Sequence[Difference], block_s: 
     of = {kind: [difference for difference in differences if difference.change is kind] for kind in Change}
     parts = []
     if change is Change.REGRESSION:
-        parts.append(f"Regression: {listed([_moved(difference) for difference in of[change]], most=4)}.")
+        parts.append(
+            f"Regression: {list_names([_describe_change(difference) for difference in of[change]], most=4)}."
+        )
     if of[Change.IMPROVEMENT]:
         opening = "Improvement" if change is Change.IMPROVEMENT else "Improved"
         parts.append(
-            f"{opening}: {listed([_moved(difference) for difference in of[Change.IMPROVEMENT]], most=4)}."
+            f"{opening}: {list_names([_describe_change(difference) for difference in of[Change.IMPROVEMENT]], most=4)}."
         )
     if change is Change.SAME:
         parts.append(f"No difference beyond {_margins(differences)}.")
@@ -267,7 +277,7 @@ def answer_sentence(change: Change, differences: Sequence[Difference], block_s: 
     return " ".join(parts)
 
 
-def _moved(difference: Difference) -> str:
+def _describe_change(difference: Difference) -> str:
     """Return `p99 of gunicorn · gthread +21 % under open-300`."""
     if difference.interval is None:
         return f"{difference.called} under {difference.load} ({difference.reason})"
@@ -279,12 +289,13 @@ def change_of(difference: Difference) -> str:
     if difference.interval is None:
         return ""
     if difference.metric == "errors":
-        return f"{_signed(difference.interval.mid * 100, 2)} points"
-    return f"{_signed((difference.interval.mid - 1) * 100, 0 if abs(difference.interval.mid - 1) >= 0.0995 else 1)} %"
+        return f"{_with_sign(difference.interval.mid * 100, 2)} points"
+    change = difference.interval.mid - 1
+    return f"{_with_sign(change * 100, 0 if abs(change) >= 0.0995 else 1)} %"
 
 
-def _signed(value: float, places: int) -> str:
-    text = grouped(value, places)
+def _with_sign(value: float, places: int) -> str:
+    text = thousands(value, places)
     return text if text.startswith("−") else f"+{text}"
 
 
@@ -306,7 +317,7 @@ def _margins(differences: Sequence[Difference]) -> str:
 def _insufficient_summing(found: Sequence[Difference], of: int, block_s: float) -> str:
     if not found:
         return "Insufficient data: nothing was measured on both sides."
-    named = listed(list(dict.fromkeys(difference.metric for difference in found)))
+    named = list_names(list(dict.fromkeys(difference.metric for difference in found)))
     opening = f"Insufficient data for {len(found)} of {of} figures ({named})"
     more = [difference.more_blocks for difference in found if difference.more_blocks is not None]
     if not more:
@@ -393,14 +404,14 @@ def figures(pairing: Pairing, paired: bool, criteria: DiffCriteria) -> Iterator[
         yield _by_failure(pairing)
         return
     named = {*criteria.metrics, *(limit.metric for limit in criteria.thresholds)}
-    for metric in looked_at(pairing.before.question, pairing.load):
+    for metric in metrics_shown(pairing.before.question, pairing.load):
         if criteria.metrics and metric not in named:
             continue
         figure: Compared | Failing | Missing
         if metric == "errors":
             figure = failing(pairing.before, pairing.after, pairing.load)
         else:
-            figure = compared(metric, pairing.before, pairing.after, pairing.load, paired)
+            figure = compare_metric(metric, pairing.before, pairing.after, pairing.load, paired)
         if metric not in named and _no_news(metric, figure):
             continue
         blank = _blank(pairing, metric)

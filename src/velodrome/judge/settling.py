@@ -22,7 +22,7 @@ from velodrome.guest.stack import Stack
 from velodrome.judge.answering import answer
 from velodrome.judge.own_share import own_share
 from velodrome.judge.statistics import CONFIDENCE
-from velodrome.judge.words import listed
+from velodrome.judge.words import list_names
 from velodrome.model.measurement import Failed, Measurement
 from velodrome.model.noise import Noise
 from velodrome.model.study import Question, Study
@@ -35,7 +35,7 @@ SPENT = 0.005
 MOST_BLOCKS = 12
 """What is open after so many stays open: four times as many would halve the intervals again."""
 STEPS = (
-    f"after {listed([str(blocks) for blocks in LOOKS])} blocks, a contestant that is clearly behind stops, "
+    f"after {list_names([str(blocks) for blocks in LOOKS])} blocks, a contestant that is clearly behind stops, "
     "and so does a question that is settled; the time saved goes into further blocks of the others, "
     f"{MOST_BLOCKS} at most",
 )

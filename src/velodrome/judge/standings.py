@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
-from velodrome.judge.deploying import deploy, deploy_app, noted
+from velodrome.judge.deploying import deploy, deploy_app, with_comment
 from velodrome.judge.field import (
     Runner,
     at_its_own_limit,
@@ -319,8 +319,8 @@ def latency_view(runner: Runner, load: Load) -> LatencyView | None:
     behind = (
         isinstance(load.pace, Open) and answers < (KEPT_UP - load.pace.scatter(span)) * load.pace.rate * span
     )
-    due = _merged([measurement.load.hdr_due for measurement in shown])
-    sent = _merged([measurement.load.hdr_sent for measurement in shown])
+    due = _merge([measurement.load.hdr_due for measurement in shown])
+    sent = _merge([measurement.load.hdr_sent for measurement in shown])
     shown_latency = EMPTY if behind else due if due.total else sent if _foreign(shown) else due
     costs = cpu_cost(runner, load)
     view = LatencyView(
@@ -453,7 +453,7 @@ def missing_facts(facts: LoadFacts) -> list[str]:
     ]
 
 
-def _merged(texts: Sequence[str | None]) -> Histogram:
+def _merge(texts: Sequence[str | None]) -> Histogram:
     """Merge what can be read; a histogram that is missing or cannot be read leaves its numbers out."""
     found = []
     for text in texts:
@@ -557,7 +557,7 @@ def _deploy(question: Question, runner: Runner) -> str:
         pasted = deploy_app(question.app, runner.contestant, runner.stack, measured.packages)
     else:
         pasted = deploy(measured.command if measured else (), runner.contestant.stack)
-    return noted(pasted, measured, runner.stack.server if runner.stack else None)
+    return with_comment(pasted, measured, runner.stack.server if runner.stack else None)
 
 
 def _again(question: Question, runner: Runner) -> str | None:

@@ -162,7 +162,7 @@ class Hosts:
     alike: bool = True
     """Whether they are of one kind: CPU, number of CPUs, kernel, memory, system, virtualisation."""
 
-    def grouped(self, values: Mapping[int, float]) -> list[NDArray[np.float64]]:
+    def by_host(self, values: Mapping[int, float]) -> list[NDArray[np.float64]]:
         """Return the values of blocks by host."""
         found: dict[str, list[float]] = {}
         for block, value in values.items():
@@ -262,14 +262,14 @@ class Comparison:
         """Return the value of one contestant over its blocks, with the interval its own spread deserves."""
         sample = self._of[label]
         logs = np.array(list(self._logs[label].values()))
-        groups = sample.hosts.grouped(self._logs[label]) if sample.hosts else []
+        groups = sample.hosts.by_host(self._logs[label]) if sample.hosts else []
         if sample.hosts and len(groups) > 1:
             share = LEVEL_ALIKE if sample.hosts.alike else LEVEL_UNLIKE
             known = _Known(sample.presumed, sample.noise_df, (share * sample.noise) ** 2)
             found = _over_hosts(groups, known)
             width = critical_of_field(1, len(groups), found.prior_df)
             return of_logs(float(logs.mean()), width * math.sqrt(found.variance / logs.size))
-        df, variance = _believed(sample.presumed, sample.noise_df, logs.size - 1.0, _variance(logs))
+        df, variance = _believe(sample.presumed, sample.noise_df, logs.size - 1.0, _variance(logs))
         half = critical_of_field(1, logs.size, df) * math.sqrt(variance / logs.size)
         return of_logs(float(logs.mean()), half)
 
@@ -282,9 +282,9 @@ class Comparison:
             return None
         a, b = self._of[label], self._of[other]
         presumed, known_df = a.presumed + b.presumed, min(a.noise_df, b.noise_df)
-        shared_df, factor = self._shared(label, other)
+        shared_df, factor = self._lent_by_field(label, other)
         prior = _moderated([(known_df, presumed), (shared_df, factor * presumed)])
-        groups = a.hosts.grouped(by_block) if a.hosts else []
+        groups = a.hosts.by_host(by_block) if a.hosts else []
         if a.hosts and len(groups) > 1:
             share = RATIO_ALIKE if a.hosts.alike else RATIO_UNLIKE
             lent_df, lent = self._lent_of_hosts(label, other, a.hosts)
@@ -304,7 +304,7 @@ class Comparison:
                 len(groups),
                 max(0.0, found.variance - found.within) / ratios.size,
             )
-        df, variance = _believed(prior, known_df + shared_df, ratios.size - 1.0, _variance(ratios))
+        df, variance = _believe(prior, known_df + shared_df, ratios.size - 1.0, _variance(ratios))
         width = critical_of_field(len(self.samples), ratios.size, df, self._shape, self.confidence)
         half = width * math.sqrt(variance / ratios.size)
         return Pair(of_logs(float(ratios.mean()), half), math.sqrt(variance), ratios.size, df)
@@ -321,7 +321,7 @@ class Comparison:
         width = critical_of_field(len(self.samples), blocks, pair.prior_df, confidence=self.confidence)
         return width * pair.spread / math.sqrt(blocks)
 
-    def _shared(self, label: str, other: str) -> tuple[float, float]:
+    def _lent_by_field(self, label: str, other: str) -> tuple[float, float]:
         """Return what the rest of the field lends to a pair: degrees of freedom, and its variance over the presumed.
 
         The median, so that one contestant that runs wild does not widen the intervals of all others; it is
@@ -343,7 +343,8 @@ class Comparison:
     def _lent_of_hosts(self, label: str, other: str, hosts: Hosts) -> tuple[float, float]:
         """Return what the rest of the field says of how hosts differ in who is faster by how much.
 
-        Degrees of freedom, and the mean square between hosts over the presumed variance; its median, as in `_shared`.
+        Degrees of freedom, and the mean square between hosts over the presumed variance: of it the median, as
+        `_lent_by_field` takes it.
         """
         every = set().union(*(logs.keys() for logs in self._logs.values()))
         whole = [name for name, logs in self._logs.items() if logs.keys() == every]
@@ -357,7 +358,7 @@ class Comparison:
         }
         squares = []
         for name in rest:
-            groups = hosts.grouped({block: self._logs[name][block] - middle[block] for block in every})
+            groups = hosts.by_host({block: self._logs[name][block] - middle[block] for block in every})
             squares.append(_between(groups) * weights[name] / (1 - weights[name] / sum_of))
         df = len({hosts.of.get(block, "") for block in every}) - 1.0
         return min(SHARED_DF, df * len(rest)), float(np.median(squares)) * df / median_of_chi2(df)
@@ -410,7 +411,7 @@ def _over_hosts(groups: Sequence[NDArray[np.float64]], known: _Known) -> _Found:
     blocks, hosts = float(sizes.sum()), len(groups)
     own_df = blocks - hosts
     own = sum(float(((group - group.mean()) ** 2).sum()) for group in groups) / own_df if own_df else 0.0
-    prior_df, within = _believed(known.within, known.within_df, own_df, own)
+    prior_df, within = _believe(known.within, known.within_df, own_df, own)
     # Of the mean of all blocks, a host counts by its share of them; its mean square has it in full.
     blocks_each = float((sizes**2).sum()) / blocks
     shows = (blocks - blocks_each) / (hosts - 1)
@@ -421,7 +422,7 @@ def _over_hosts(groups: Sequence[NDArray[np.float64]], known: _Known) -> _Found:
     df = presumed**2 / spread if spread else HOSTS_DF
     prior = _moderated([(df, presumed), (known.lent_df, known.lent)])
     seen = max(0.0, within + blocks_each / shows * (_between(groups) - within))
-    left, variance = _believed(prior, df + known.lent_df, hosts - 1.0, seen)
+    left, variance = _believe(prior, df + known.lent_df, hosts - 1.0, seen)
     # Whole tenths, or whole numbers: the worlds of an interval are drawn once for each.
     return _Found(within, variance, math.floor(10 * left) / 10 if left < 10 else float(math.floor(left)))
 
@@ -453,7 +454,7 @@ def host_levels(samples: Sequence[Sample]) -> list[tuple[str, str, Interval]]:
     }
     hosts = whole[0].hosts
     names = sorted({hosts.of.get(block, "") for block in every})
-    groups = dict(zip(names, hosts.grouped(of_block), strict=True))
+    groups = dict(zip(names, hosts.by_host(of_block), strict=True))
     if len(names) < 2:
         return []
     own_df = float(len(every) - len(names))
@@ -463,7 +464,7 @@ def host_levels(samples: Sequence[Sample]) -> list[tuple[str, str, Interval]]:
         else 0.0
     )
     noise = max(sample.presumed for sample in whole)
-    df, variance = _believed(noise, min(sample.noise_df for sample in whole), own_df, own)
+    df, variance = _believe(noise, min(sample.noise_df for sample in whole), own_df, own)
     width = student_t(df + own_df, 1 - (1 - CONFIDENCE) / (len(names) - 1))
     first = groups[names[0]]
     found = []
@@ -476,7 +477,7 @@ def host_levels(samples: Sequence[Sample]) -> list[tuple[str, str, Interval]]:
     return found
 
 
-def _believed(prior: float, prior_df: float, own_df: float, own: float) -> tuple[float, float]:
+def _believe(prior: float, prior_df: float, own_df: float, own: float) -> tuple[float, float]:
     """Return the variance to believe, and how many degrees of freedom of it are not the blocks' own.
 
     Blocks that are clearly noisier than presumed (F test) are believed alone: the presumed noise then says nothing.
@@ -660,7 +661,7 @@ def share(count: int, of: int) -> Known | Missing:
     return Known(Interval(low, count / of, high))
 
 
-def counted(values: list[float]) -> Known | Missing:
+def count_events(values: list[float]) -> Known | Missing:
     """Return a count of events over blocks: its mean, and the fewest and most seen in a block."""
     if not values:
         return Missing("no block has it")
@@ -848,11 +849,11 @@ def _statistics(design: Design, shape: tuple[float, ...]) -> NDArray[np.float64]
     draw = np.random.default_rng(20_071)
     blocks = design.before if design.paired else design.before + design.after
     at_once = max(1, _AT_ONCE // blocks)
-    parts = [_drawn(design, shape, min(at_once, WORLDS - done), draw) for done in range(0, WORLDS, at_once)]
+    parts = [_draw(design, shape, min(at_once, WORLDS - done), draw) for done in range(0, WORLDS, at_once)]
     return np.sort(np.concatenate(parts))
 
 
-def _drawn(
+def _draw(
     design: Design, shape: tuple[float, ...], worlds: int, draw: np.random.Generator
 ) -> NDArray[np.float64]:
     prior = design.prior_df
@@ -965,8 +966,8 @@ class Two:
     def residuals(self) -> NDArray[np.float64]:
         """What is left of each ratio after the mean; of unpaired runs of each value, as large as of a ratio."""
         if self.paired:
-            return _left(self.ratios)
-        both = [_left(_logs(side.values)) for side in (self.before, self.after)]
+            return _deviations(self.ratios)
+        both = [_deviations(_logs(side.values)) for side in (self.before, self.after)]
         return np.concatenate(both) * math.sqrt(2)
 
     @cached_property
@@ -1091,7 +1092,7 @@ def _logs(values: Mapping[int, float]) -> NDArray[np.float64]:
     return logs
 
 
-def _left(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def _deviations(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return what is left of values after their mean."""
     left: NDArray[np.float64] = values - values.mean()
     return left

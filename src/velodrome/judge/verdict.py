@@ -11,7 +11,7 @@ from velodrome.judge.claims import Evidence, judge_claims, tabulate
 from velodrome.judge.field import runners, throughput
 from velodrome.judge.own_share import own_share
 from velodrome.judge.statistics import host_levels
-from velodrome.judge.words import blocks, listed, sentence
+from velodrome.judge.words import blocks, list_names, sentence
 from velodrome.model.claim import Finding
 from velodrome.model.errors import DifferentMachinesError
 from velodrome.model.load import Open
@@ -69,7 +69,7 @@ def judge(runs: Sequence[Results], stacks: Mapping[str, Stack], finished: str = 
     if not runs:
         raise ValueError("a verdict needs at least one file of results")
     header = runs[0].header
-    results, torn = untorn(_joined(runs))
+    results, torn = untorn(_join(runs))
     study = header.study
     findings = _findings(runs)
     checks = [check for run in runs for check in run.checks]
@@ -190,7 +190,7 @@ def same_hosts(run: Results) -> None:
     """
     names = sorted({trial.machine.name for trial in run.trials if trial.machine is not None})
     if len(names) > 1:
-        raise DifferentMachinesError([f"blocks of {run.header.study.name} on {listed(names)}"])
+        raise DifferentMachinesError([f"blocks of {run.header.study.name} on {list_names(names)}"])
 
 
 def untorn(results: Sequence[Result]) -> tuple[list[Result], list[str]]:
@@ -208,7 +208,7 @@ def untorn(results: Sequence[Result]) -> tuple[list[Result], list[str]]:
         else:
             left.setdefault(result.trial.block, set()).add(name)
     return kept, [
-        f"Block {block + 1} was begun on {listed(sorted(names))} and run anew on {last[block]}: of what was begun "
+        f"Block {block + 1} was begun on {list_names(sorted(names))} and run anew on {last[block]}: of what was begun "
         "nothing counts."
         for block, names in sorted(left.items())
     ]
@@ -223,7 +223,7 @@ def _hosts(study: Study, results: Sequence[Result], stacks: Mapping[str, Stack],
         return []
     counts = [f"{name} ({len(numbers)})" for name, numbers in sorted(blocks_of.items())]
     found = [
-        f"Blocks ran on {len(blocks_of)} hosts: {listed(counts)}. Contestants are compared within blocks, each of "
+        f"Blocks ran on {len(blocks_of)} hosts: {list_names(counts)}. Contestants are compared within blocks, each of "
         "one host."
     ]
     for question in study.answered:
@@ -239,20 +239,24 @@ def _hosts(study: Study, results: Sequence[Result], stacks: Mapping[str, Stack],
 
 def _apart(results: Sequence[Result]) -> list[str]:
     """Return who served, and from where its load came, where these were hosts of their own."""
-    measured = [one for one in results if isinstance(one, Measurement) and one.load.loaders]
+    measured = [result for result in results if isinstance(result, Measurement) and result.load.loaders]
     if not measured:
         return []
-    servers = sorted({one.machine.name for one in measured if one.machine is not None})
-    loads = _away((loader.name, loader.round_trip_ms) for one in measured for loader in one.load.loaders)
+    servers = sorted(
+        {measurement.machine.name for measurement in measured if measurement.machine is not None}
+    )
+    loads = _away(
+        (loader.name, loader.round_trip_ms) for measurement in measured for loader in measurement.load.loaders
+    )
     thirds = _away(
-        (one.upstream.agent, one.upstream.round_trip_ms)
-        for one in measured
-        if one.upstream is not None and one.upstream.agent
+        (measurement.upstream.agent, measurement.upstream.round_trip_ms)
+        for measurement in measured
+        if measurement.upstream is not None and measurement.upstream.agent
     )
     beside = f" Third parties ran on {thirds}." if thirds else ""
     return [
-        f"The server ran on {listed(servers)}; its load came from {loads}.{beside} The way between these hosts is in "
-        "every latency."
+        f"The server ran on {list_names(servers)}; its load came from {loads}.{beside} The way between these hosts "
+        "is in every latency."
     ]
 
 
@@ -261,7 +265,7 @@ def _away(found: Iterable[tuple[str, float | None]]) -> str:
     trips: dict[str, list[float]] = {}
     for name, trip_ms in found:
         trips.setdefault(name, []).extend([] if trip_ms is None else [trip_ms])
-    return listed(
+    return list_names(
         [f"{name} ({min(own):.2f} ms there and back)" if own else name for name, own in sorted(trips.items())]
     )
 
@@ -269,7 +273,7 @@ def _away(found: Iterable[tuple[str, float | None]]) -> str:
 HERE = "the machine that the race began on"
 
 
-def _joined(runs: Sequence[Results]) -> list[Result]:
+def _join(runs: Sequence[Results]) -> list[Result]:
     """Return all results; the blocks of a later file count on from those of the file before it.
 
     Where the files are of machines that differ, what names no host of its own gets that of its machine.
@@ -284,14 +288,14 @@ def _joined(runs: Sequence[Results]) -> list[Result]:
             number = kinds.index(_kind(run.header.machine)) + 1
             own = RanOn(f"machine {number}", run.header.machine)
         for result in run.trials:
-            machine = _numbered(result.machine, of_name) if result.machine else own
+            machine = _number_host(result.machine, of_name) if result.machine else own
             trial = replace(result.trial, block=result.trial.block + offset)
             joined.append(replace(result, trial=trial, machine=machine))
         offset = max((result.trial.block + 1 for result in joined), default=0)
     return joined
 
 
-def _numbered(machine: RanOn, of_name: dict[str, list[tuple[str, ...]]]) -> RanOn:
+def _number_host(machine: RanOn, of_name: dict[str, list[tuple[str, ...]]]) -> RanOn:
     """Return a host with a number behind its name where another kind of machine calls itself the same."""
     kinds = of_name.setdefault(machine.name, [])
     if (kind := _kind(machine.facts)) not in kinds:
@@ -330,7 +334,9 @@ def _left_out(study: Study, stacks: Mapping[str, Stack]) -> list[str]:
         reason = serves(stack, question.recipe) if stack else None
         if stack and reason:
             reasons.setdefault((question.name, reason), []).append(contestant.called(stack))
-    return [sentence(f"{listed(who)} left out of {where}: {why}") for (where, why), who in reasons.items()]
+    return [
+        sentence(f"{list_names(who)} left out of {where}: {why}") for (where, why), who in reasons.items()
+    ]
 
 
 def _notes(results: Sequence[Result]) -> list[str]:
@@ -366,7 +372,7 @@ def _theirs(results: Sequence[Result], stacks: Mapping[str, Stack]) -> list[str]
                 who = found.setdefault((f"{name} {ran}, which {why}", pinned), [])
                 who += [] if stack.title in who else [stack.title]
     return [
-        f"{listed(who)} ran with {which}, not {pinned} as pinned here."
+        f"{list_names(who)} ran with {which}, not {pinned} as pinned here."
         for (which, pinned), who in found.items()
     ]
 

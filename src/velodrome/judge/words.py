@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from velodrome.model.load import Load
-from velodrome.model.quantity import Interval, difference, grouped, ratio
+from velodrome.model.quantity import Interval, difference, ratio, thousands
 
 CLEARLY = 1.25
 """From here on a lead is reported as a multiple, below as percent."""
@@ -15,7 +15,7 @@ def one_line(text: str) -> str:
     return " ".join(line.strip() for line in text.splitlines() if line.strip())
 
 
-def listed(names: Sequence[str], word: str = "and", most: int = 5) -> str:
+def list_names(names: Sequence[str], word: str = "and", most: int = 5) -> str:
     """Return `a, b and c`; of very many the first few and how many more."""
     shown = list(names)
     if len(shown) > most:
@@ -35,7 +35,7 @@ def lead(interval: Interval, other: str) -> str:
 
 def at_once(load: Load) -> str:
     """Return what of a load can be in flight: `40 connections`, `1 × 100 streams`."""
-    connections = grouped(load.pace.connections)
+    connections = thousands(load.pace.connections)
     return f"{connections} connections" if load.streams == 1 else f"{connections} × {load.streams} streams"
 
 
@@ -57,4 +57,4 @@ def capital(text: str) -> str:
 def blocks(numbers: Sequence[int]) -> str:
     """Return `block 1` or `blocks 1, 2 and 3`, counted from 1 as people do."""
     shown = [str(number + 1) for number in sorted(set(numbers))]
-    return f"block{'s' if len(shown) > 1 else ''} {listed(shown)}"
+    return f"block{'s' if len(shown) > 1 else ''} {list_names(shown)}"

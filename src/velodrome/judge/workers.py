@@ -2,7 +2,7 @@
 
 Each load is measured with the fewest workers and with more, close together in time; what differs by more than chance
 does is measured once more, and counts only if it is seen again. `next_step` says what is to be measured next,
-`checked` what all of it comes to. Thresholds stand beside their reasons.
+`judge_check` what all of it comes to. Thresholds stand beside their reasons.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from velodrome.guest.stack import Stack
 from velodrome.judge.field import failures
-from velodrome.judge.words import listed, sentence
+from velodrome.judge.words import list_names, sentence
 from velodrome.model import quantity
 from velodrome.model.load import Closed, Load, Open
 from velodrome.model.measurement import Failed, FailureKind, FlagKind, Measurement
@@ -91,7 +91,7 @@ def next_step(
     return None
 
 
-def checked(
+def judge_check(
     contestant: Contestant, stack: Stack | None, counts: Sequence[int], checks: Sequence[Result]
 ) -> WorkerCheck | None:
     """Return what the check of a contestant came to; None: nothing of it was measured."""
@@ -101,7 +101,7 @@ def checked(
     seen = _Seen(contestant, checks)
     if not seen.results:
         return None
-    trials = tuple(map(_seen, seen.results))
+    trials = tuple(map(_workers_seen, seen.results))
     fewest, more = counts[0], [count for count in counts[1:] if seen.count(count)]
     confirmed = [problem for count in more for problem in seen.confirmed(fewest, count)]
     problems = [problem for problem in confirmed if problem.disqualifies]
@@ -110,13 +110,13 @@ def checked(
         return WorkerCheck(label, False, sentence("; ".join(sentences)), sentences, None, trials)
     missing = [count for count in counts if not seen.measured(count)]
     if missing or len(more) < len(counts) - 1:
-        which = listed([str(count) for count in missing or counts])
+        which = list_names([str(count) for count in missing or counts])
         return WorkerCheck(
             label, None, f"It could not be measured with {which} workers{seen.why_not()}.", (), None, trials
         )
     limits = [problem for problem in confirmed if not problem.disqualifies]
     scales_to = max(count for count in counts if all(problem.workers > count for problem in limits))
-    kept = f"With {listed([str(count) for count in counts])} workers it loses nothing"
+    kept = f"With {list_names([str(count) for count in counts])} workers it loses nothing"
     sentences = (f"{kept}, at a low rate and in a closed loop, on {seen.connections} connections",)
     sentences += tuple(problem.sentence for problem in limits)
     return WorkerCheck(
@@ -338,7 +338,7 @@ def _error_share(measurement: Measurement) -> float:
     return failures(measurement, measurement.trial.load) / max(measurement.load.requests, 1)
 
 
-def _seen(result: Result) -> WorkersSeen:
+def _workers_seen(result: Result) -> WorkersSeen:
     load, count = result.trial.load, _workers(result)
     if isinstance(result, Failed):
         return WorkersSeen(count, load.label, not load.keepalive, result.trial.block, failed=result.reason)

@@ -6,7 +6,16 @@ from dataclasses import dataclass, field, replace
 
 from velodrome.guest.recipe import Recipe
 from velodrome.model.errors import WithheldHeaderError, WithheldRequestError
-from velodrome.model.secrets import HEADERS, MARK, ORDINARY, marked, mask, named, of_request, of_text
+from velodrome.model.secrets import (
+    HEADERS,
+    MARK,
+    ORDINARY,
+    is_marked,
+    mask,
+    names_secret,
+    of_request,
+    of_text,
+)
 
 
 @dataclass(frozen=True)
@@ -177,7 +186,7 @@ class App:
 # has (`run/lab.py`), as it has the values of environment variables. What counts as a secret: `secrets.py`.
 
 
-def known(requests: Sequence[Request], names: Collection[str] = ()) -> None:
+def register_secrets(requests: Sequence[Request], names: Collection[str] = ()) -> None:
     """Make the secrets of requests known; `names` are of the headers that their user gives all of them."""
     for request in requests:
         bodies = [content.text for content in (request.body, request.expect_body) if content is not None]
@@ -191,7 +200,7 @@ def withheld(request: Request, names: Collection[str] = ()) -> Request:
 
     Its name, path and bodies are masked; of headers that carry secrets and of those in `names` no value is kept.
     """
-    known((request,), names)
+    register_secrets((request,), names)
     given = {name.lower() for name in names}
     contains = request.expect_contains
     return replace(
@@ -206,8 +215,8 @@ def withheld(request: Request, names: Collection[str] = ()) -> Request:
 
 
 def _value(name: str, value: str, given: Collection[str]) -> str:
-    whole = name.lower() in HEADERS or name.lower() in given or marked(name)
-    if whole or (named(name) and name.lower() not in ORDINARY):
+    whole = name.lower() in HEADERS or name.lower() in given or is_marked(name)
+    if whole or (names_secret(name) and name.lower() not in ORDINARY):
         return MARK
     return mask(value)
 
@@ -229,7 +238,7 @@ def withheld_third(third: ThirdParty) -> ThirdParty:
     return replace(third, body=_content(third.body))
 
 
-def unmarked(request: Request, names: Collection[str]) -> Request:
+def without_marks(request: Request, names: Collection[str]) -> Request:
     """Return a request without the marks of headers that are given beside it."""
     beside = {name.lower() for name in names}
     kept = tuple(header for header in request.headers if header[1] != MARK or header[0].lower() not in beside)

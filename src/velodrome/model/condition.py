@@ -349,14 +349,15 @@ def comparisons(condition: Condition) -> tuple[Comparison, ...]:
     return tuple(comparison for part in condition.parts for comparison in comparisons(part))
 
 
-def written(condition: Condition) -> str:
+def write_condition(condition: Condition) -> str:
     """Return a condition as text that reads back as the same condition."""
     if isinstance(condition, Comparison):
         return condition.text
     if isinstance(condition, Some):
-        return " or ".join(map(written, condition.parts))
+        return " or ".join(map(write_condition, condition.parts))
     return " and ".join(
-        f"({written(part)})" if isinstance(part, Some) else written(part) for part in condition.parts
+        f"({write_condition(part)})" if isinstance(part, Some) else write_condition(part)
+        for part in condition.parts
     )
 
 
@@ -535,14 +536,14 @@ def because(decided: Decided) -> str:
 
 def _quantity(value: float, compared: Compared) -> str:
     if compared.comparison.counted:
-        return f"{quantity.grouped(round(value))} request{'' if round(value) == 1 else 's'}"
+        return f"{quantity.thousands(round(value))} request{'' if round(value) == 1 else 's'}"
     match compared.comparison.metric.unit:
         case Unit.MILLISECONDS:
-            return f"{quantity.short(float(f'{value:.4g}'))} ms"
+            return f"{quantity.significant(value, 4)} ms"
         case Unit.SHARE:
-            return f"{quantity.short(float(f'{value * 100:.3g}'))} %"
+            return f"{quantity.significant(value * 100)} %"
         case Unit.RATE:
-            return f"{quantity.short(float(f'{value:.4g}'))}/s"
+            return f"{quantity.significant(value, 4)}/s"
         case _:
             return quantity.short(float(f"{value:.6g}"))
 
@@ -642,7 +643,7 @@ def threshold(text: str) -> Threshold:
     if match is None:
         raise ThresholdError(text, "write a metric and by how much it may become worse: 'p99 +10%'")
     metric, sign = match["metric"], match["sign"]
-    _known(text, metric)
+    _check_metric(text, metric)
     worse = DIFF_METRICS[metric].worse
     if sign and sign != worse:
         raise ThresholdError(text, f"{metric} becomes worse with {worse}: write '{metric} {worse}10%'")
@@ -662,12 +663,12 @@ def margins(texts: Collection[str]) -> dict[str, float]:
             # Errors are shares of all requests: 5 % of them is no small difference.
             found |= {name: _share(text, match["percent"], name) for name in DIFF_METRICS if name != "errors"}
         else:
-            _known(text, metric)
+            _check_metric(text, metric)
             own[metric] = _share(text, match["percent"], metric)
     return found | own
 
 
-def _known(text: str, metric: str) -> None:
+def _check_metric(text: str, metric: str) -> None:
     if metric not in DIFF_METRICS:
         raise ThresholdError(text, f"'{metric}' is not compared; these are: {', '.join(DIFF_METRICS)}")
 

@@ -94,12 +94,12 @@ def under_way(counts: Mapping[str, Any], loop: str) -> int:
     return int(counts["outcomes"].get("unfinished", 0)) if loop == "closed" else 0
 
 
-def failed(counts: Mapping[str, Any], loop: str) -> int:
+def count_failed(counts: Mapping[str, Any], loop: str) -> int:
     """Return how many requests failed: all without a right answer but those that were in flight."""
     return int(counts["requests"]) - int(counts["ok"]) - under_way(counts, loop)
 
 
-def untimed(counts: Mapping[str, Any]) -> dict[str, int]:
+def count_untimed(counts: Mapping[str, Any]) -> dict[str, int]:
     """Return how many requests have no latency, by what became of them."""
     return {name: count for name in UNTIMED if (count := counts["outcomes"].get(name, 0))}
 
@@ -396,7 +396,7 @@ class LoadFacts:
 
         Of several agents that of the busiest: one that is at its end spoils the whole.
         """
-        if shares := [one.cpu_share for one in self.loaders if one.cpu_share is not None]:
+        if shares := [loader.cpu_share for loader in self.loaders if loader.cpu_share is not None]:
             return max(shares)
         ran_s = self.duration_s if self.generator_ran_s is None else self.generator_ran_s
         return self.generator_cpu_s / max(ran_s * self.generator_threads, 1e-9)

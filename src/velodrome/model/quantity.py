@@ -54,10 +54,10 @@ def number(value: float | None, digits: int = 3) -> str:
     # 9.996 to three digits is 10.0, which has one digit too many: rounding first gives the right magnitude.
     rounded = round(value, places)
     places = digits - 1 - math.floor(math.log10(abs(rounded))) if rounded else 0
-    return grouped(rounded, max(places, 0))
+    return thousands(rounded, max(places, 0))
 
 
-def floored(value: float, digits: int = 3) -> float:
+def round_down(value: float, digits: int = 3) -> float:
     """Return `value`, above 0, cut to so many significant digits: what is printed of it is then no more than it is."""
     step = 10.0 ** (math.floor(math.log10(value)) - digits + 1)
     return float(f"{math.floor(value / step * (1 + 1e-12)) * step:.{digits}g}")
@@ -68,7 +68,7 @@ def milliseconds(value: float | None) -> str:
     if value is None or not math.isfinite(value):
         return MISSING
     places = 0 if value >= 99.95 else 1 if value >= 9.995 else 2 if value >= 0.0095 else 3
-    return grouped(value, places)
+    return thousands(value, places)
 
 
 def short(value: float) -> str:
@@ -77,7 +77,14 @@ def short(value: float) -> str:
     return "−" + text[1:] if text.startswith("-") else text
 
 
-def grouped(value: float, places: int = 0) -> str:
+def significant(value: float | None, digits: int = 3) -> str:
+    """Return a measured number within a sentence, without zeros at its end: `1 210`, `38.6`, `0.5`, `2`."""
+    if value is None or not math.isfinite(value):
+        return MISSING
+    return short(float(f"{value:.{digits}g}"))
+
+
+def thousands(value: float, places: int = 0) -> str:
     """Return `value` with `places` decimals, a space between thousands and a true minus sign."""
     text = f"{value:,.{places}f}".replace(",", " ")
     return "−" + text[1:] if text.startswith("-") else text
@@ -101,12 +108,12 @@ def within(value: float, low: float, high: float) -> str:
     spread = (high - low) / 2
     places = places_for(spread, value)
     if spread <= 0:
-        return grouped(value, places)
+        return thousands(value, places)
     # Above ten the spread itself has digits that mean nothing: 18 437 ±312 is 18 400 ±300.
     step = 10 ** math.floor(math.log10(spread)) if spread >= 20 else 1
     shown = round(value / step) * step if step > 1 else value
     width = max(round(spread / step) * step, step) if step > 1 else spread
-    return f"{grouped(shown, places)} ±{grouped(width, places)}"
+    return f"{thousands(shown, places)} ±{thousands(width, places)}"
 
 
 def duration(seconds: float) -> str:
@@ -120,7 +127,7 @@ def duration(seconds: float) -> str:
 def span(seconds: float) -> str:
     """Return a span to three digits in the unit that suits it: `310 ms`, `3.98 s`, `10 s`."""
     if seconds < 1:
-        return f"{short(float(f'{seconds * 1e3:.3g}'))} ms"
+        return f"{significant(seconds * 1e3)} ms"
     return f"{short(round(seconds, 2 if seconds < 10 else 1))} s"
 
 
@@ -128,7 +135,7 @@ def megabytes(count: float | None) -> str:
     """Return bytes as decimal megabytes without the unit, to be put under a heading that has it."""
     if count is None:
         return MISSING
-    return number(count / 1e6, 2) if count < 1e7 else grouped(count / 1e6)
+    return number(count / 1e6, 2) if count < 1e7 else thousands(count / 1e6)
 
 
 def percent(share: float, digits: int = 2) -> str:
@@ -142,8 +149,8 @@ def memory(count: float | None) -> str:
         return MISSING
     for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if count >= 0.9995 * size:
-            return f"{number(count / size, 2) if count < 10 * size else grouped(count / size)} {unit}"
-    return f"{grouped(count)} bytes"
+            return f"{number(count / size, 2) if count < 10 * size else thousands(count / size)} {unit}"
+    return f"{thousands(count)} bytes"
 
 
 def rate(value: float | None) -> str:
@@ -159,15 +166,15 @@ def exact(value: float) -> str:
 def ratio(interval: Interval) -> str:
     """Return how many times: `1.9× [1.8, 2.0]`, to the digits the interval deserves."""
     places = min(3, max(places_for((interval.high - interval.low) / 2, interval.mid), int(interval.mid < 10)))
-    low, mid, high = (grouped(value, places) for value in (interval.low, interval.mid, interval.high))
+    low, mid, high = (thousands(value, places) for value in (interval.low, interval.mid, interval.high))
     return f"{mid}× [{low}, {high}]"
 
 
 def difference(interval: Interval) -> str:
     """Return a ratio near one as a difference: `1 % [−3, +5]`."""
     places = min(2, places_for((interval.high - interval.low) * 50, (interval.mid - 1) * 100))
-    low, high = (signed((value - 1) * 100, places) for value in (interval.low, interval.high))
-    return f"{grouped(abs(interval.mid - 1) * 100, places)} % [{low}, {high}]"
+    low, high = (with_sign((value - 1) * 100, places) for value in (interval.low, interval.high))
+    return f"{thousands(abs(interval.mid - 1) * 100, places)} % [{low}, {high}]"
 
 
 def in_unit(value: float | Interval | None, unit: Unit) -> str:
@@ -184,13 +191,13 @@ def in_unit(value: float | Interval | None, unit: Unit) -> str:
     if low == mid == high:
         return f"{short(mid) if mid == round(mid) else number(mid)}{sign}"
     places = min(places_for((high - low) / 2, mid), 3 if abs(mid) < 10 else 1)
-    shown = [grouped(end, places) if math.isfinite(end) else "∞" for end in (low, mid, high)]
+    shown = [thousands(end, places) if math.isfinite(end) else "∞" for end in (low, mid, high)]
     return f"{shown[1]}{sign} [{shown[0]}, {shown[2]}]"
 
 
-def signed(value: float, places: int = 0) -> str:
+def with_sign(value: float, places: int = 0) -> str:
     """Return `value` with its sign, zero without: `+5`, `−3`, `0`."""
-    text = grouped(value, places)
+    text = thousands(value, places)
     if not text.strip("−0."):
         return text.lstrip("−")
     return text if value < 0 else f"+{text}"

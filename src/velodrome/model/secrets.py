@@ -127,12 +127,12 @@ def forget() -> None:
     _Made.forms = None
 
 
-def named(name: str) -> bool:
+def names_secret(name: str) -> bool:
     """Return whether what stands under a name is a secret."""
     return _is_telling(name) or any(part in PARTS for part in _parts(name))
 
 
-def marked(name: str) -> bool:
+def is_marked(name: str) -> bool:
     """Return whether its user named it by `--secret`."""
     return _bare(name) in _marked_names
 
@@ -147,8 +147,8 @@ def add(value: str, *, sure: bool = False) -> None:
 
 def of_variable(name: str, value: str) -> None:
     """Make known what is secret of an environment variable."""
-    if named(name):
-        add(value, sure=marked(name))
+    if names_secret(name):
+        add(value, sure=is_marked(name))
     of_text(value)
     if looks_random(value):
         add(value)
@@ -157,9 +157,11 @@ def of_variable(name: str, value: str) -> None:
 def of_header(name: str, value: str, *, given: bool = False) -> None:
     """Make known what is secret of a header or of gRPC metadata. `given`: by its user for all requests."""
     lower = name.lower()
-    if not (lower in HEADERS or named(name) or (given and lower not in ORDINARY) or looks_random(value)):
+    if not (
+        lower in HEADERS or names_secret(name) or (given and lower not in ORDINARY) or looks_random(value)
+    ):
         return
-    sure = marked(name)
+    sure = is_marked(name)
     add(value, sure=sure)
     scheme, blank, rest = value.partition(" ")
     if blank and "authorization" in lower:
@@ -169,7 +171,7 @@ def of_header(name: str, value: str, *, given: bool = False) -> None:
         for pair in value.split(";"):
             key, equals, cookie = pair.partition("=")
             if equals:
-                add(cookie.strip().strip('"'), sure=sure or marked(key.strip()))
+                add(cookie.strip().strip('"'), sure=sure or is_marked(key.strip()))
 
 
 def _of_basic(scheme: str, text: str) -> None:
@@ -199,13 +201,13 @@ def of_text(text: str) -> None:
             for part in (found[1], password, unquote(password)):
                 add(part)
     for found in patterns.pair.finditer(text):
-        if named(found[1]) or marked(found[1]):
+        if names_secret(found[1]) or is_marked(found[1]):
             for value in _alternatives(found[2]):
-                add(value, sure=marked(found[1]))
-                add(unquote_plus(value), sure=marked(found[1]))
+                add(value, sure=is_marked(found[1]))
+                add(unquote_plus(value), sure=is_marked(found[1]))
     for found in patterns.field.finditer(text):
-        if named(found[1]):
-            add(_unescaped(found[2]), sure=marked(found[1]))
+        if names_secret(found[1]):
+            add(_unescape(found[2]), sure=is_marked(found[1]))
 
 
 def of_request(
@@ -240,7 +242,7 @@ def mask(text: str) -> str:
     """Return a text with MARK in the place of every secret in it."""
     if not text:
         return text
-    forms = _known()
+    forms = _known_forms()
     for anchor, pattern in forms.every:
         if anchor in text:
             text = text.replace(anchor, MARK) if pattern is None else pattern.sub(MARK, text)
@@ -252,12 +254,12 @@ def mask(text: str) -> str:
     return _without_cut(text, forms)
 
 
-def masked(noun: T) -> T:
+def mask_noun(noun: T) -> T:
     """Return plain data (dataclasses, mappings, sequences) with every text in it masked, but for the FIXED fields.
 
     What holds no secret is the same object as before; numbers and flags are never touched.
     """
-    found: Any = _masked(noun)
+    found: Any = _mask_noun(noun)
     return found  # type: ignore[no-any-return]
 
 
@@ -274,8 +276,8 @@ def environment(of: Mapping[str, str] | None = None) -> dict[str, str]:
 def of_environment(variables: Mapping[str, str]) -> None:
     """Make known what is secret of an environment that its user did not name to us: by names, and in URLs."""
     for name, value in variables.items():
-        if named(name):
-            add(value, sure=marked(name))
+        if names_secret(name):
+            add(value, sure=is_marked(name))
         if "://" in value:
             of_text(value)
 
@@ -283,24 +285,26 @@ def of_environment(variables: Mapping[str, str]) -> None:
 def _is_secret_variable(name: str, value: str) -> bool:
     if name.startswith(("PYTHON", "VELODROME", "XDG_", "LC_")) or name in ("PATH", "HOME", "TMPDIR"):
         return False
-    return (named(name) and (marked(name) or _is_secret(value))) or mask(value) != value
+    return (names_secret(name) and (is_marked(name) or _is_secret(value))) or mask(value) != value
 
 
-def _masked(whole: Any) -> Any:
+def _mask_noun(whole: Any) -> Any:
     if isinstance(whole, str):
         # A member of an enumeration is a text too, and one of velodrome's own.
         return mask(whole) if type(whole) is str else whole
     if isinstance(whole, (bool, int, float, bytes)) or whole is None:
         return whole
     if isinstance(whole, (tuple, list)):
-        found = [_masked(part) for part in whole]
+        found = [_mask_noun(part) for part in whole]
         same = all(new is old or new == old for new, old in zip(found, whole, strict=True))
         return whole if same else type(whole)(found)
     if isinstance(whole, dict) or hasattr(whole, "items"):
         changed = {
             key: new
             for key, value in whole.items()
-            if (key == "name" or key not in FIXED) and (new := _masked(value)) is not value and new != value
+            if (key == "name" or key not in FIXED)
+            and (new := _mask_noun(value)) is not value
+            and new != value
         }
         return {**whole, **changed} if changed else whole
     if hasattr(type(whole), "__dataclass_fields__"):
@@ -312,7 +316,7 @@ def _masked(whole: Any) -> Any:
             if (
                 field.init
                 and field.name not in FIXED
-                and (new := _masked(value)) is not value
+                and (new := _mask_noun(value)) is not value
                 and new != value
             ):
                 changed[field.name] = new
@@ -330,7 +334,7 @@ class _Forms:
         self.beginnings: list[str] = []
         """Where a text was cut off, a secret may have been."""
         for value in sorted(values, key=len, reverse=True):
-            written = _written(value)
+            written = _pattern_of(value)
             short = len(value) < ALONE
             if written == value and not short:
                 found[value] = value, None
@@ -346,7 +350,7 @@ class _Forms:
         """What has to be in a text for it to have a secret in it, and the secret; None: that is all of it."""
 
 
-def _known() -> _Forms:
+def _known_forms() -> _Forms:
     while _later:
         _later.pop()()
     if _Made.forms is None:
@@ -354,7 +358,7 @@ def _known() -> _Forms:
     return _Made.forms
 
 
-def _written(value: str) -> str:
+def _pattern_of(value: str) -> str:
     """Return the pattern of a value as it may be written: percent-encoded, escaped as JSON, Python or HTML escape, each
     letter in its own way."""
     import re  # noqa: PLC0415 - see the module
@@ -362,12 +366,12 @@ def _written(value: str) -> str:
 
     decoded = unquote(value)
     texts = [value, decoded] if decoded != value and len(decoded) >= SHORTEST else [value]
-    several = "|".join("".join(map(_written_letter, text)) for text in texts)
+    several = "|".join("".join(map(_letter_pattern, text)) for text in texts)
     plain = len(texts) == 1 and several == re.escape(value) == value
     return value if plain else f"(?:{several})"
 
 
-def _written_letter(letter: str) -> str:
+def _letter_pattern(letter: str) -> str:
     """Return the pattern of a letter; a letter that nobody has to escape stands for itself."""
     import re  # noqa: PLC0415 - see the module
     from html.entities import codepoint2name  # noqa: PLC0415
@@ -441,12 +445,12 @@ def _without_parameter(found: re.Match[str]) -> str:
     in_query = found.start() > 0 and found.string[found.start() - 1] in "?&;"
     known = _asked_names.get(name)
     if known is None:
-        known = _asked_names[name] = named(name), _is_telling(name)
+        known = _asked_names[name] = names_secret(name), _is_telling(name)
         if len(_asked_names) > MOST_NAMES:
             _asked_names.clear()
     if MARK in value or not known[0 if in_query else 1]:
         return str(found[0])
-    if not (marked(name) or any(map(_is_secret, _alternatives(value)))):
+    if not (is_marked(name) or any(map(_is_secret, _alternatives(value)))):
         return str(found[0])
     return f"{str(found[0])[: -len(value)]}{MARK}"
 
@@ -509,7 +513,7 @@ def _alternatives(value: str) -> list[str]:
     return [] if value.startswith("{{") else [value]
 
 
-def _unescaped(text: str) -> str:
+def _unescape(text: str) -> str:
     import json  # noqa: PLC0415 - see the module
 
     try:

@@ -134,7 +134,7 @@ class _Reader:
         table = self.findings.check(CheckTable, entry, at)
         if table is None:
             return None
-        self._bounded(table, at)
+        self._refuse_trivial(table, at)
         if table.experiment is not None:
             figure, over = self._facts(table, table.experiment, at)
         else:
@@ -163,7 +163,7 @@ class _Reader:
             table.informs,
         )
 
-    def _bounded(self, table: CheckTable, at: Place) -> None:
+    def _refuse_trivial(self, table: CheckTable, at: Place) -> None:
         """A check that nothing could fail is no check."""
         low, high, add = table.at_least, table.at_most, self.findings.add
         if low is None and high is None and table.equals is None:

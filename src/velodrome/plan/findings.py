@@ -18,7 +18,7 @@ from velodrome.guest.recipe import Recipe
 from velodrome.guest.stack import Stack
 from velodrome.model.claim import Setting
 from velodrome.model.files import Problem
-from velodrome.plan.schema import Table, wanted
+from velodrome.plan.schema import Table, describe_key
 
 Place = tuple[str | int, ...]
 """Keys and indices from the top of the file: `("questions", 0, "loads", 1, "rate")`."""
@@ -49,7 +49,7 @@ class TomlMap:
         source = text.encode()
         found = TomlMap(_lines=source.split(b"\n"))
         root = Parser(Language(tree_sitter_toml.language())).parse(source).root_node
-        found.broken = [(found._place(node), _text(node)) for node in _broken(root)]
+        found.broken = [(found._place(node), _text(node)) for node in _broken_nodes(root)]
         found._pairs(root, ())
         for node in root.named_children:
             if node.type in ("table", "table_array_element"):
@@ -128,7 +128,7 @@ def _keys(node: Node) -> list[str]:
         return [text]
 
 
-def _broken(root: Node) -> Iterator[Node]:
+def _broken_nodes(root: Node) -> Iterator[Node]:
     left = [root]
     while left:
         node = left.pop()
@@ -187,7 +187,7 @@ class Findings:
     def add(self, path: Place, sentence: str) -> None:
         """Record one problem of what stands at `path`."""
         line, column = self._places.place(path)
-        name = dotted(path)
+        name = dotted_path(path)
         problem = Problem(line, column, f"{name}: {sentence}" if name else sentence)
         self.count += 1
         if problem not in self._reported:  # a key of a load that is an axis is looked at once for each value
@@ -224,7 +224,7 @@ class Findings:
         if issubclass(model, Table):
             for key in model.required:
                 if key not in value:
-                    self.add((*at, key), f"is missing; give {wanted((*at, key), key)[1]}")
+                    self.add((*at, key), f"is missing; give {describe_key((*at, key), key)[1]}")
         try:
             return model.model_validate(value)
         except ValidationError as error:
@@ -236,7 +236,7 @@ class Findings:
         return model.model_construct(**{key: part for key, part in value.items() if key not in wrong})
 
 
-def dotted(path: Place) -> str:
+def dotted_path(path: Place) -> str:
     """Return a path as people write it: `questions[0].loads[1].rate`."""
     text = ""
     for part in path:
@@ -244,7 +244,7 @@ def dotted(path: Place) -> str:
     return text
 
 
-def shown(value: object) -> str:
+def show_value(value: object) -> str:
     """Return a value about as TOML writes it, short."""
     if isinstance(value, bool):
         return str(value).lower()
@@ -268,11 +268,11 @@ def _sentence(detail: ErrorDetails, path: Place, known: Iterable[str]) -> str:
     if detail["type"] == "extra_forbidden":
         return f"there is no such key here; {nearest(str(path[-1]), known)}"
     if detail["type"] == "missing":
-        return f"is missing; give {wanted(path, str(path[-1]))[1]}"
+        return f"is missing; give {describe_key(path, str(path[-1]))[1]}"
     return _unfit(detail["input"], path)
 
 
 def _unfit(value: object, path: Place) -> str:
     key = next((part for part in reversed(path) if isinstance(part, str)), "")
-    noun, cure = _ITEMS[key] if path and isinstance(path[-1], int) else wanted(path, key)
-    return f"{shown(value)} is not {noun}; give {cure}"
+    noun, cure = _ITEMS[key] if path and isinstance(path[-1], int) else describe_key(path, key)
+    return f"{show_value(value)} is not {noun}; give {cure}"

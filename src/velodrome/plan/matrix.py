@@ -91,7 +91,7 @@ def beyond(study: Study, stacks: Mapping[str, Stack], laid_out: Matrix, block: i
     return tuple(_block(study, pairs, cells, block, python))
 
 
-def narrowed(study: Study, laid_out: Matrix) -> Study:
+def narrow(study: Study, laid_out: Matrix) -> Study:
     """Return the study without the questions, contestants, experiments and claims that none of this is about."""
     trials = [trial for session in laid_out.sessions for trial in session.trials]
     questions = {trial.question for trial in trials}
@@ -206,7 +206,7 @@ def candidate(stack: Stack, knobs: Mapping[str, KnobValue]) -> Candidate:
     return Candidate(Contestant(stack.name, changed), int(settings.get("workers", 1)), stack.slots(settings))
 
 
-def refined(best: Candidate, stack: Stack) -> tuple[Candidate, ...]:
+def neighbours(best: Candidate, stack: Stack) -> tuple[Candidate, ...]:
     """Return the neighbours of a candidate in the knobs that decide nothing while a server keeps up."""
     settings = stack.settings(best.contestant.knobs)
     return tuple(
@@ -307,7 +307,7 @@ SECONDS = 5.0
 """Five hundred samples: a share of them is known to two or three per cent."""
 
 
-def profiled(study: Study) -> Study:
+def with_profiles(study: Study) -> Study:
     """Return the study with a profile in every question."""
     return replace(study, questions=tuple(_with_profile(question) for question in study.questions))
 

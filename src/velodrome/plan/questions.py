@@ -39,10 +39,10 @@ from velodrome.guest.recipe import (
     kind_of,
 )
 from velodrome.model.load import Closed, Limits, Link, Load, Open, Schedule
-from velodrome.model.quantity import grouped, short
+from velodrome.model.quantity import short, thousands
 from velodrome.model.study import Question
 from velodrome.plan import option_text, surroundings
-from velodrome.plan.findings import Findings, Known, Place, nearest, shown
+from velodrome.plan.findings import Findings, Known, Place, nearest, show_value
 from velodrome.plan.schema import DAY, MOST_RATE, LimitsTable, LoadTable, QuestionTable, RecipeTable
 
 LOOPBACK = "loopback"
@@ -119,7 +119,9 @@ def _link(entry: object, at: Place, findings: Findings) -> Link | None:
             return surroundings.read_link(entry)
         if isinstance(entry, dict):
             return surroundings.link_of(entry)
-        findings.add(at, f'{shown(entry)} is not a link; give one such as {{rtt = "160ms"}}, or "loopback"')
+        findings.add(
+            at, f'{show_value(entry)} is not a link; give one such as {{rtt = "160ms"}}, or "loopback"'
+        )
     except ValueError as error:
         findings.add(at, str(error))
     return None
@@ -184,14 +186,14 @@ def read_loads(entries: list[Any], at: Place, known: Known, findings: Findings) 
     found = []
     for index, entry in enumerate(entries):
         here = (*at, index)
-        for table in _spread(entry, here, findings):
+        for table in _expand(entry, here, findings):
             load = read_load(table, here, known, findings)
             if load is not None:
                 found.append((load, here))
     return found
 
 
-def _spread(entry: object, at: Place, findings: Findings) -> Iterator[object]:
+def _expand(entry: object, at: Place, findings: Findings) -> Iterator[object]:
     """Yield a table for each combination of the values of its axes."""
     axes = [
         key for key in AXES if isinstance(entry, dict) and isinstance(entry.get(key), list) and entry[key]
@@ -308,14 +310,14 @@ def _model(kind: str) -> type[BaseModel]:
 def read_step(table: object, at: Place, findings: Findings) -> Step | None:
     """Return the step a table tells, or None after recording everything that is wrong with it."""
     if not isinstance(table, dict):
-        findings.add(at, f'{shown(table)} is not a step; give a table such as {{do = "sleep", ms = 50}}')
+        findings.add(at, f'{show_value(table)} is not a step; give a table such as {{do = "sleep", ms = 50}}')
         return None
     kind = table.get("do")
     if kind is None:
         findings.add((*at, "do"), f"is missing; a step names its kind, one of: {', '.join(STEPS)}")
         return None
     if not isinstance(kind, str) or kind not in STEPS:
-        findings.add((*at, "do"), f"{shown(kind)} is not a kind of step; {nearest(str(kind), STEPS)}")
+        findings.add((*at, "do"), f"{show_value(kind)} is not a kind of step; {nearest(str(kind), STEPS)}")
         return None
     values = {key: value for key, value in table.items() if key != "do"}
     checked = findings.check(_model(kind), values, at, ["do"])
@@ -333,7 +335,7 @@ def read_step(table: object, at: Place, findings: Findings) -> Step | None:
             (*at, "place"), f"'{steps_in_words['place']}' is not a place to keep a marker in; {near}"
         )
     if "database" in steps_in_words:
-        _known(steps_in_words["database"], steps_in_words["driver"], at, findings)
+        _check_client(steps_in_words["database"], steps_in_words["driver"], at, findings)
     return STEPS[kind](**steps_in_words) if len(findings.problems) == before else None
 
 
@@ -345,7 +347,7 @@ def _at_once(table: object, at: Place, findings: Findings) -> Step | None:
     return step
 
 
-def _known(database: str, driver: str, at: Place, findings: Findings) -> None:
+def _check_client(database: str, driver: str, at: Place, findings: Findings) -> None:
     """Check that there is a client for a database, and that the client is one of its own."""
     if database not in databases():
         findings.add(
@@ -359,52 +361,52 @@ def _known(database: str, driver: str, at: Place, findings: Findings) -> None:
 
 def steps_in_words(steps: tuple[Step, ...]) -> str:
     """Return steps as a sentence that completes «for an endpoint that …»."""
-    parts = [_described(step) for step in steps]
+    parts = [_describe(step) for step in steps]
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
-def _described_query(query: Query) -> str:
+def _describe_query(query: Query) -> str:
     taking = f", which takes {short(query.ms)} ms" if query.ms else ""
     through = f" through {query.driver}" if query.driver else ""
-    return f"reads {_rows(query.rows)} from {_called(query.database)}{through}{taking}"
+    return f"reads {_rows(query.rows)} from {_database_name(query.database)}{through}{taking}"
 
 
 def _rows(rows: int) -> str:
-    return f"{grouped(rows)} row{'s' if rows > 1 else ''}"
+    return f"{thousands(rows)} row{'s' if rows > 1 else ''}"
 
 
-def _called(database: str) -> str:
+def _database_name(database: str) -> str:
     names = {"mariadb": "MariaDB", "postgresql": "PostgreSQL", "redis": "Redis", "mongodb": "MongoDB"}
     return names.get(database, "a database")
 
 
-def _described_call(call: Call) -> str:
+def _describe_call(call: Call) -> str:
     how_often = "" if call.times == 1 else f" {call.times} times{' at once' if call.parallel else ''}"
     over = " over gRPC" if call.over == "grpc" else ""
     return f"waits {short(call.latency_ms)} ms on a third party{over}{how_often}"
 
 
-def _described(step: Step) -> str:  # noqa: PLR0911  one return for each kind of step
+def _describe(step: Step) -> str:  # noqa: PLR0911  one return for each kind of step
     match step:
         case Cpu(us):
             return f"computes for {short(us / 1000)} ms"
         case Sleep(ms):
             return f"sleeps {short(ms)} ms"
         case Call():
-            return _described_call(step)
+            return _describe_call(step)
         case Query():
-            return _described_query(step)
+            return _describe_query(step)
         case Write(rows, database):
-            return f"changes {_rows(rows)} in {_called(database)}"
+            return f"changes {_rows(rows)} in {_database_name(database)}"
         case Together(steps):
-            return f"does at once ({', '.join(_described(part) for part in steps)})"
+            return f"does at once ({', '.join(_describe(part) for part in steps)})"
         case ReadBody():
             return "reads an upload"
         case Keep(place, ms):
             return f"keeps its upload in a {place} place for {short(ms)} ms"
         case Body(size):
-            return f"answers {grouped(size)} bytes"
+            return f"answers {thousands(size)} bytes"
         case Stream(chunks, chunk_bytes, every_ms):
-            return f"streams {grouped(chunks)} × {grouped(chunk_bytes)} bytes, {short(every_ms)} ms apart"
+            return f"streams {thousands(chunks)} × {thousands(chunk_bytes)} bytes, {short(every_ms)} ms apart"
         case Chat(room):
             return "holds a WebSocket and sends each message to all" if room else "sends each message back"

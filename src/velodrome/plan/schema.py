@@ -366,7 +366,7 @@ WANTED = {
 """What each key is and what to give; completes «… is not X; give Y». Some are another thing within claims."""
 
 
-def wanted(path: tuple[str | int, ...], key: str) -> tuple[str, str]:
+def describe_key(path: tuple[str | int, ...], key: str) -> tuple[str, str]:
     """Return what a key is and what to give, where it stands."""
     within = f"{path[0]}.{key}" if path else key
     return WANTED[within] if within in WANTED else WANTED[key]

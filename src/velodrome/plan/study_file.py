@@ -22,7 +22,7 @@ from velodrome.model.load import Load, Schedule
 from velodrome.model.study import Question, Study, matches
 from velodrome.model.trial import Contestant
 from velodrome.plan.claims import read_claims, read_tables
-from velodrome.plan.findings import Findings, Known, Place, TomlMap, nearest, shown
+from velodrome.plan.findings import Findings, Known, Place, TomlMap, nearest, show_value
 from velodrome.plan.questions import read_limits, read_questions
 from velodrome.plan.schema import ContestantTable, ExperimentTable, QuickTable, StudyTable
 from velodrome.plan.untrusted import contents, see_written
@@ -74,8 +74,8 @@ def in_quick_form(study: Study, form: Quick) -> Study:
     questions = [
         replace(
             question,
-            loads=tuple(scaled(load, form.scale, question) for load in question.loads),
-            profile=scaled(question.profile, form.scale, question) if question.profile else None,
+            loads=tuple(scale_load(load, form.scale, question) for load in question.loads),
+            profile=scale_load(question.profile, form.scale, question) if question.profile else None,
         )
         for question in study.questions
     ]
@@ -127,12 +127,12 @@ def _under(figure: Figure, now: Labels) -> Figure:
     return replace(figure, load=now.get((question, figure.load), figure.load))
 
 
-def scaled(load: Load, scale: float, question: Question) -> Load:
+def scale_load(load: Load, scale: float, question: Question) -> Load:
     """Return a load in little: never longer than it was, never too short to mean anything."""
     least_s = min(load.duration_s, max(LEAST_S, WAVES * question.recipe.wait_ms / 1000))
     requests = load.requests
     if isinstance(load.pace, Schedule) and requests is None:
-        return _shortened(load, load.pace, scale, least_s)
+        return _shorten(load, load.pace, scale, least_s)
     if requests is not None:
         requests = max(min(requests, LEAST_REQUESTS), round(requests * scale))
     return replace(
@@ -143,7 +143,7 @@ def scaled(load: Load, scale: float, question: Question) -> Load:
     )
 
 
-def _shortened(load: Load, pace: Schedule, scale: float, least_s: float) -> Load:
+def _shorten(load: Load, pace: Schedule, scale: float, least_s: float) -> Load:
     """Return a schedule whose steps are as many and as high, and each so much shorter."""
     factor = max(least_s / load.duration_s, scale)
     steps = tuple(replace(step, duration_s=step.duration_s * factor) for step in pace.steps)
@@ -186,7 +186,7 @@ def build(tables: object, name: str, known: Known, findings: Findings) -> tuple[
     )
     _countable(len(contestants), questions, table.blocks, findings)
     if findings.count == before:
-        _named(contestants, questions, findings)
+        _check_names(contestants, questions, findings)
     if findings.count == before:
         _servable(contestants, questions, known, findings)
     study = Study(
@@ -221,7 +221,7 @@ def _countable(contestants: int, questions: Placed, blocks: int, findings: Findi
         )
 
 
-def _named(contestants: Sequence[Contestant], questions: Placed, findings: Findings) -> None:
+def _check_names(contestants: Sequence[Contestant], questions: Placed, findings: Findings) -> None:
     """A question may name only contestants of the study."""
     labels = [contestant.label for contestant in contestants]
     for question, at in questions:
@@ -426,11 +426,11 @@ def _wrong_knob(stack: Stack, knob: str, value: object) -> str:
         return f"{stack.name} has no such knob; {nearest(knob, known)}"
     if isinstance(stack.knobs[knob], int):
         if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= _HIGHEST_KNOB:
-            return f"{shown(value)} is not a count; give a whole number from 1 to 100 000"
+            return f"{show_value(value)} is not a count; give a whole number from 1 to 100 000"
         return ""
     choices = stack.choices.get(knob, ())
     if not isinstance(value, str) or (choices and value not in choices):
-        return f"{shown(value)} is not a choice of {stack.name}; give one of: {', '.join(choices) or 'texts'}"
+        return f"{show_value(value)} is not a choice of {stack.name}; give one of: {', '.join(choices) or 'texts'}"
     return ""
 
 
@@ -439,7 +439,9 @@ def _check_package(package: str, version: object, at: Place, findings: Findings)
     if not PACKAGE.fullmatch(package):
         findings.add(at, f"'{package}' is not the name of a package; give one such as tornado")
     if not isinstance(version, str) or not VERSION.fullmatch(version):
-        findings.add(at, f'{shown(version)} is not a version; give an exact one as text, such as "5.1.1"')
+        findings.add(
+            at, f'{show_value(version)} is not a version; give an exact one as text, such as "5.1.1"'
+        )
 
 
 STACK_SETTINGS = ("stack", "stacks")
@@ -487,7 +489,7 @@ def _setting(
             return float(value)
         if isinstance(value, bool | int | str) and isinstance(value, type(default)):
             return value
-    findings.add(at, f"{shown(value)} is not {_wanted(default)}")
+    findings.add(at, f"{show_value(value)} is not {_wanted(default)}")
     return None
 
 
@@ -512,7 +514,9 @@ def _check_version(line: str, at: Place, findings: Findings) -> None:
     """A name and an exact version, as of contestants: an installer reads further lines and options too."""
     name, equals, version = line.partition("=")
     if not (equals and PACKAGE.fullmatch(name) and VERSION.fullmatch(version)):
-        findings.add(at, f'{shown(line)} is not a version of a package; give one such as "tornado=5.1.1"')
+        findings.add(
+            at, f'{show_value(line)} is not a version of a package; give one such as "tornado=5.1.1"'
+        )
 
 
 def _check_stacks(value: Setting | None, at: Place, known: Known, findings: Findings) -> None:

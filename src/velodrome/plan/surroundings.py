@@ -81,7 +81,7 @@ def _milliseconds(name: str) -> Callable[[object], float]:
     def milliseconds(value: object) -> float:
         if not isinstance(value, str) or _SPAN.fullmatch(value) is None:
             raise ValueError(
-                f"the {name} of a link, {_shown(value)}, is not a span of time; write 160ms, 1.5ms or 1s"
+                f"the {name} of a link, {_show_value(value)}, is not a span of time; write 160ms, 1.5ms or 1s"
             )
         if seconds(value) > LONGEST_RTT_S:
             raise ValueError(
@@ -96,7 +96,7 @@ def _rate(value: object) -> float:
     match = _RATE.fullmatch(value) if isinstance(value, str) else None
     if match is None:
         raise ValueError(
-            f"the rate of a link, {_shown(value)}, is not a rate; write 100mbit, 512kbit or 1gbit"
+            f"the rate of a link, {_show_value(value)}, is not a rate; write 100mbit, 512kbit or 1gbit"
         )
     rate = float(match[1]) * _RATE_UNITS[match[2]]
     if not LOWEST_RATE_MBIT <= rate <= HIGHEST_RATE_MBIT:
@@ -111,10 +111,12 @@ def _loss(value: object) -> float:
     elif isinstance(value, int | float) and not isinstance(value, bool):
         share = float(value)
     else:
-        raise ValueError(f"the loss of a link, {_shown(value)}, is not a share of packets; write 1% or 0.01")
+        raise ValueError(
+            f"the loss of a link, {_show_value(value)}, is not a share of packets; write 1% or 0.01"
+        )
     if not 0 <= share < 1:
         raise ValueError(
-            f"the loss of a link, {_shown(value)}, must be from 0 to below 1 (100%): something must arrive"
+            f"the loss of a link, {_show_value(value)}, must be from 0 to below 1 (100%): something must arrive"
         )
     return share
 
@@ -124,7 +126,7 @@ def _queue(value: object) -> int:
         value = int(value)
     if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= LONGEST_QUEUE:
         raise ValueError(
-            f"the queue of a link, {_shown(value)}, is not a number of packets; write 1 to {LONGEST_QUEUE}"
+            f"the queue of a link, {_show_value(value)}, is not a number of packets; write 1 to {LONGEST_QUEUE}"
         )
     return value
 
@@ -132,12 +134,12 @@ def _queue(value: object) -> int:
 def _congestion(value: object) -> str:
     if value not in CONGESTION:
         raise ValueError(
-            f"the congestion control of a link, {_shown(value)}, is none of {', '.join(CONGESTION)}"
+            f"the congestion control of a link, {_show_value(value)}, is none of {', '.join(CONGESTION)}"
         )
     return str(value)
 
 
-def _shown(value: object) -> str:
+def _show_value(value: object) -> str:
     return f"'{value}'" if isinstance(value, str) else f"{value!r}"
 
 

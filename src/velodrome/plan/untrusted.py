@@ -55,9 +55,9 @@ class Budget:
         self.values -= values
         self.size -= size
         if self.values < 0:
-            raise SpentError(f"{_grouped(self._budget[0])} values")
+            raise SpentError(f"{_group_digits(self._budget[0])} values")
         if self.size < 0:
-            raise SpentError(f"{_grouped(self._budget[1])} bytes")
+            raise SpentError(f"{_group_digits(self._budget[1])} bytes")
 
     def take_whole(self, value: object) -> None:
         """Take all of a value of JSON, as often as each part of it occurs. Raises SpentError, TooDeepError."""
@@ -82,7 +82,7 @@ def contents(path: str | os.PathLike[str], most: int = MOST_BYTES) -> bytes:
         # Not by its size: of a pipe or a device that says nothing.
         found = file.read(most + 1)
     if len(found) > most:
-        raise TooLargeError(os.fspath(path), "", f"{_grouped(most)} bytes")
+        raise TooLargeError(os.fspath(path), "", f"{_group_digits(most)} bytes")
     return found
 
 
@@ -96,7 +96,7 @@ def see_written(path: str, text: str) -> None:
         return sum(map(text.count, ",[{="))
 
     if most(text) > MOST_LISTED and most(_TEXT.sub("", text)) > MOST_LISTED:
-        raise TooLargeError(path, "", f"{_grouped(MOST_LISTED)} values")
+        raise TooLargeError(path, "", f"{_group_digits(MOST_LISTED)} values")
     if _LONG_KEY.search(text):
         # What looks like a key may stand in a text.
         bare = _TEXT.sub(lambda found: '""' + "\n" * found[0].count("\n"), text)
@@ -105,7 +105,7 @@ def see_written(path: str, text: str) -> None:
             raise TooLargeError(path, f"line {line}", f"{MOST_PARTS} parts in a key")
 
 
-def _grouped(number: int) -> str:
+def _group_digits(number: int) -> str:
     return f"{number:,}".replace(",", " ")
 
 

@@ -195,7 +195,7 @@ def ranking(rows: Sequence[Ranked], label: str) -> Markup:
         [(across(tick), _label(tick)) for tick in ticks_to(most)], left, right, "requests per second"
     )
     for place, row in enumerate(rows):
-        _ranked(drawing, row, place * ROW, across)
+        _draw_rank(drawing, row, place * ROW, across)
     for rank in sorted({row.rank for row in rows if row.rank is not None}):
         places = [place for place, row in enumerate(rows) if row.rank == rank]
         if len(places) > 1:
@@ -204,7 +204,7 @@ def ranking(rows: Sequence[Ranked], label: str) -> Markup:
     return drawing.svg(label)
 
 
-def _ranked(drawing: Drawing, row: Ranked, top: float, across: Callable[[float], float]) -> None:
+def _draw_rank(drawing: Drawing, row: Ranked, top: float, across: Callable[[float], float]) -> None:
     aside = row.rank is None
     colour, ink = (ASIDE, ASIDE) if aside else (row.colour, INK)
     name = row.name if len(row.name) <= LONGEST_NAME else f"{row.name[: LONGEST_NAME - 1]}…"

@@ -81,7 +81,7 @@ class Shown:
     """Contradictions in what was published first, then the other notes."""
 
 
-def shown(judged: Judged) -> Shown:
+def show_claim(judged: Judged) -> Shown:
     """Return a claim as texts."""
     claim = judged.claim
     remarks = (*judged.contradictions, *((claim.remark,) if claim.remark else ()))
@@ -149,7 +149,7 @@ def lines(claims: Sequence[Judged], width: int) -> list[Text]:
     """Return the table of claims, no wider than `width`."""
     if not claims:
         return []
-    every = [shown(judged) for judged in claims]
+    every = [show_claim(judged) for judged in claims]
     rows = [row for claim in every for row in claim.rows]
     published = max([len("published"), *(len(row.published) for row in rows)])
     verdict = max(map(len, SHORT.values()))
@@ -184,7 +184,7 @@ def _claim(claim: Shown, width: int) -> list[Text]:
 
 def _check(row: Row, sizes: Sequence[int]) -> list[Text]:
     cells = (row.about, row.published, row.here, SHORT[row.judgement])
-    return [Text(" " * INDENT + _columns(line, sizes)) for line in typeset.folded(cells, sizes)]
+    return [Text(" " * INDENT + _columns(line, sizes)) for line in typeset.fold(cells, sizes)]
 
 
 def _columns(cells: Sequence[str], sizes: Sequence[int]) -> str:
@@ -286,11 +286,11 @@ def published_lines(tables: Sequence[Compared], width: int) -> list[Text]:
     for published in map(published_table, tables):
         found += [Text(), *typeset.paragraph(f"As published: {published.title}", width, 1, "bold")]
         sizes = _sizes(published, width)
-        found += [Text(str(line), style="dim") for line in _folded(published.heads, sizes)]
+        found += [Text(str(line), style="dim") for line in _fold_row(published.heads, sizes)]
         printed: tuple[str, ...] = ()
         for row in published.rows:
             # The system stands once, in the first of its rows.
-            found += _folded((row[0] if row[:1] != printed else "", *row[1:]), sizes)
+            found += _fold_row((row[0] if row[:1] != printed else "", *row[1:]), sizes)
             printed = row[:1]
         for note in published.notes:
             found += typeset.paragraph(note, width, 1, "dim")
@@ -307,8 +307,8 @@ def _sizes(table: PublishedTable, width: int) -> list[int]:
     return sizes
 
 
-def _folded(row: Sequence[str], sizes: Sequence[int]) -> list[Text]:
-    return [Text(_row_published(cells, sizes)) for cells in typeset.folded(row, sizes)]
+def _fold_row(row: Sequence[str], sizes: Sequence[int]) -> list[Text]:
+    return [Text(_row_published(cells, sizes)) for cells in typeset.fold(row, sizes)]
 
 
 def _row_published(cells: Sequence[str], sizes: Sequence[int]) -> str:

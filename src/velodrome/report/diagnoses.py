@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from velodrome.model.diagnosis import Diagnosis, Evidence, Examination, Ruling, SloRate, Suspected
 from velodrome.model.quantity import Interval, duration, number
 from velodrome.report import junit
-from velodrome.report.json import save, written
+from velodrome.report.json import save, to_json
 from velodrome.report.junit import Case, Outcome, Suite
 from velodrome.report.typeset import paragraph, visible
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 PROVES = "Nothing is proven. This proves it, or rules it out:"
 
 
-def grouped(every: Sequence[Suspected]) -> list[tuple[Suspected, list[str]]]:
+def group_suspects(every: Sequence[Suspected]) -> list[tuple[Suspected, list[str]]]:
     """Return the first suspect of each fault, with whom else it is suspected of."""
     found: dict[str, list[Suspected]] = {}
     for suspected in every:
@@ -44,7 +44,7 @@ def texts(every: Sequence[Suspected], width: int) -> list[Text]:
     from rich.text import Text  # noqa: PLC0415 - a search in a pipe has no time for it
 
     found = []
-    for suspected, also in grouped(every):
+    for suspected, also in group_suspects(every):
         found += paragraph(sentence(suspected, also), width, 1)
         found += [*paragraph(PROVES, width, style="dim"), Text(f"   {visible(suspected.prove)}")]
     return found
@@ -53,7 +53,7 @@ def texts(every: Sequence[Suspected], width: int) -> list[Text]:
 def suspect_lines(every: Sequence[Suspected]) -> list[str]:
     """Return two or three lines for each fault; none where nothing is suspected."""
     found = []
-    for suspected, also in grouped(every):
+    for suspected, also in group_suspects(every):
         found += [sentence(suspected, also), f"  {PROVES}", f"  {visible(suspected.prove)}"]
     return found
 
@@ -200,7 +200,7 @@ def _holds(rate: SloRate) -> str:
 
 def write(found: Examination, path: Path) -> None:
     """Write the document, with both arms of every experiment, to a file. Raises OutputError."""
-    save(path, written(found.document()))
+    save(path, to_json(found.document()))
 
 
 OUTCOMES = {

@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from velodrome.model import quantity
 from velodrome.model.diagnosis import Diagnosis, Evidence, Examination, Ruling, Sampled, Timeline
-from velodrome.model.quantity import duration
+from velodrome.model.quantity import duration, significant
 from velodrome.report import names
 from velodrome.report.charts import (
     COLOURS,
@@ -105,7 +105,7 @@ def slope_figure(data: Mapping[str, Any]) -> Markup:
     for count, rps, cpus in points:
         hint = f"{count} connections: {quantity.rate(rps)}, {cpus:.2f} CPUs busy"
         drawing.dot(placed(count, rps), COLOURS[0], hint)
-    text = f"{mid:.3g} [{low:.3g}, {high:.3g}] in work at once"
+    text = f"{significant(mid)} [{significant(low)}, {significant(high)}] in work at once"
     drawing.text(drawing.width - 2, drawing.height - 12, text, INK, size=12, anchor="end")
     room = 3 + LETTER * max(len(text) for _, text in heights)
     half = (
@@ -159,14 +159,16 @@ def timeline_figure(recorded: Timeline) -> Markup:
     lanes = _Lanes(max(recorded.seconds, 1e-9), 2 + len(shown) + len(COUNTERS))
     late = sum(stall.seconds for stall in recorded.stalls)
     below = lanes.lane(
-        f"Event loop late: {len(recorded.stalls)} times, {late:.2g} s in all"
+        f"Event loop late: {len(recorded.stalls)} times, {significant(late, 2)} s in all"
         if recorded.stalls
         else "Event loop: never late"
     )
     for stall in recorded.stalls:
         colour = BLOCKED if stall.blocked_s >= stall.ran_s else COMPUTED
         share = stall.blocked_s / stall.seconds if stall.seconds else 0.0
-        hint = f"at {stall.at_s:.2f} s for {1000 * stall.seconds:.3g} ms, blocked for {share:.0%} of it"
+        hint = (
+            f"at {stall.at_s:.2f} s for {significant(1000 * stall.seconds)} ms, blocked for {share:.0%} of it"
+        )
         lanes.bar((stall.at_s, stall.seconds), below, colour, hint)
     for number, place in enumerate(shown):
         colour = COLOURS[(2 + number) % len(COLOURS)]
@@ -177,7 +179,7 @@ def timeline_figure(recorded: Timeline) -> Markup:
                 lanes.bar((stall.at_s, stall.seconds), below, colour, hint)
     _collections(lanes, recorded)
     for counter in COUNTERS:
-        _counted(lanes, recorded.counts, counter)
+        _draw_counter(lanes, recorded.counts, counter)
     return lanes.drawing.svg("What happened when, lane by lane", below=34)
 
 
@@ -199,7 +201,10 @@ def _collections(lanes: _Lanes, recorded: Timeline) -> None:
     )
     below = lanes.lane(title)
     for collection in recorded.collections:
-        hint = f"generation {collection.generation} at {collection.at_s:.2f} s for {1000 * collection.seconds:.3g} ms"
+        hint = (
+            f"generation {collection.generation} at {collection.at_s:.2f} s for "
+            f"{significant(1000 * collection.seconds)} ms"
+        )
         share = 1.0 if collection.generation >= 2 else 0.5
         lanes.bar((collection.at_s, collection.seconds), below, COLOURS[4], hint, share)
 
@@ -221,7 +226,7 @@ COUNTERS = (
 )
 
 
-def _counted(lanes: _Lanes, counts: Sequence[Sampled], counter: Counter) -> None:
+def _draw_counter(lanes: _Lanes, counts: Sequence[Sampled], counter: Counter) -> None:
     """Draw a counter sample by sample, each as wide as the time since the last."""
     values = [(count.at_s, counter.take(count)) for count in counts]
     known = [value for _, value in values if value is not None]
@@ -229,12 +234,12 @@ def _counted(lanes: _Lanes, counts: Sequence[Sampled], counter: Counter) -> None
     if not known:
         lanes.lane(f"{counter.what}: {NOT_TOLD}", MUTED)
         return
-    text = f"at most {most:.3g} {counter.unit} between two samples" if most else "not once"
+    text = f"at most {significant(most)} {counter.unit} between two samples" if most else "not once"
     below = lanes.lane(f"{counter.what}: {text}")
     before = 0.0
     for at_s, value in values:
         if value:
-            hint = f"{before:.1f} to {at_s:.1f} s: {value:.3g} {counter.unit}"
+            hint = f"{before:.1f} to {at_s:.1f} s: {significant(value)} {counter.unit}"
             lanes.bar((before, at_s - before), below, counter.colour, hint, value / most)
         before = at_s
 

@@ -21,7 +21,7 @@ from velodrome.model.condition import DIFF_METRICS
 from velodrome.model.difference import Change, Diff, Difference, Gate
 from velodrome.model.quantity import Unit
 from velodrome.report import diagnoses, junit, names
-from velodrome.report.json import written
+from velodrome.report.json import to_json
 from velodrome.report.junit import Case, Outcome, Suite
 from velodrome.report.typeset import markdown_escaped, paragraph, plural, visible
 
@@ -96,7 +96,7 @@ def _row(difference: Difference, reasons: list[str]) -> Row:
             difference.metric,
             value(difference.before, difference.metric),
             value(difference.after, difference.metric),
-            moved(difference),
+            show_change(difference),
             outcome,
         ),
     )
@@ -135,7 +135,7 @@ def value(figure: float | None, metric: str) -> str:
             return quantity.percent(figure)
 
 
-def moved(difference: Difference) -> str:
+def show_change(difference: Difference) -> str:
     """Return by how much after differs from before, with its interval: `+6 % [+2, +10]`."""
     if difference.interval is None:
         return quantity.MISSING
@@ -145,16 +145,16 @@ def moved(difference: Difference) -> str:
         for end in (difference.interval.low, difference.interval.mid, difference.interval.high)
     )
     if high > 1000:
-        return f"{quantity.signed(mid)} {unit} [{quantity.signed(low)}, over +1 000]"
+        return f"{quantity.with_sign(mid)} {unit} [{quantity.with_sign(low)}, over +1 000]"
     places = min(2, quantity.places_for((high - low) / 2, mid or 1.0)) if high > low else 0
-    ends = [quantity.signed(end, places) for end in (low, mid, high)]
+    ends = [quantity.with_sign(end, places) for end in (low, mid, high)]
     return f"{ends[1]} {unit} [{ends[0]}, {ends[2]}]"
 
 
 def gate_sentence(gate: Gate) -> str:
     """Return what became of a threshold in a sentence."""
     where = f"{gate.difference.called}, {names.load_label(gate.difference.load)} ({gate.difference.question})"
-    text = f"{gate.threshold.text}: {_verdict(gate)}: {moved(gate.difference)} for {where}"
+    text = f"{gate.threshold.text}: {_verdict(gate)}: {show_change(gate.difference)} for {where}"
     if gate.held is not None or not (gate.more_blocks or gate.reason):
         return visible(f"{text}.")
     needed = (
@@ -167,7 +167,7 @@ def _verdict(gate: Gate) -> str:
     return {True: "kept", False: "broken", None: "insufficient data"}[gate.held]
 
 
-def broken(diff: Diff) -> Sequence[Gate]:
+def broken_gates(diff: Diff) -> Sequence[Gate]:
     """Return the thresholds that do not hold, or that are undecided, the broken ones first."""
     return sorted((gate for gate in diff.gates if not gate.held), key=lambda gate: gate.held is None)
 
@@ -212,7 +212,7 @@ def lines(diff: Diff, width: int) -> list[Text]:
     for gate in diff.gates:
         style = {True: "", False: "bold red", None: "yellow"}[gate.held]
         found += paragraph(f"threshold {gate_sentence(gate)}", width, 1, style)
-    if broken(diff):
+    if broken_gates(diff):
         found.append(Text())
     opening = Text(f" {SIGNS[diff.change]} {headline(diff)}", style=STYLES[diff.change] or "bold")
     return [*found, opening, *paragraph(visible(diff.sentence), width, 3)]
@@ -276,7 +276,7 @@ def markdown_text(diff: Diff) -> str:
     before, after = side(diff.before.name, diff.before.told), side(diff.after.name, diff.after.told)
     parts = [f"### {SIGNS[diff.change]} {headline(diff)}", "", markdown_escaped(diff.sentence), ""]
     parts += [f"{markdown_escaped(before)} → {markdown_escaped(after)}, {_how(diff)}.", ""]
-    gates = broken(diff)
+    gates = broken_gates(diff)
     if gates:
         parts += [*(f"- **{markdown_escaped(gate_sentence(gate))}**" for gate in gates), ""]
     elif diff.gates:
@@ -295,7 +295,7 @@ def markdown_text(diff: Diff) -> str:
         "",
     ]
     parts += [*(f"- {markdown_escaped(note)}" for note in diff.notes), "", "</details>"]
-    for suspect, also in diagnoses.grouped(diff.suspects):
+    for suspect, also in diagnoses.group_suspects(diff.suspects):
         command = f"`{visible(suspect.prove)}`"
         parts += ["", f"{markdown_escaped(diagnoses.sentence(suspect, also))} {diagnoses.PROVES} {command}"]
     if diff.set_aside:
@@ -335,7 +335,7 @@ def document(diff: Diff) -> dict[str, Any]:
 
 def json_text(diff: Diff) -> str:
     """Return the document as it is written."""
-    return written(document(diff))
+    return to_json(document(diff))
 
 
 def junit_text(diff: Diff) -> str:

@@ -20,7 +20,7 @@ from velodrome.model.verdict import Answer, Standing, Verdict
 from velodrome.report import names
 from velodrome.report.charts import Block, sparkline, style_of
 from velodrome.report.terminal import repeat
-from velodrome.report.typeset import aligned_figures, plural, visible
+from velodrome.report.typeset import align_figures, plural, visible
 
 NUMBERS = (
     "requests/s",
@@ -89,7 +89,7 @@ class Cell:
 def trial_rows(results: Sequence[Measurement | Failed], called: Mapping[str, str]) -> list[TrialRow]:
     """Return every trial as a row; `called` gives the names of contestants by label."""
     found = [_row(result, called) for result in results]
-    columns = [aligned_figures(column) for column in zip(*(row.cells for row in found), strict=True)]
+    columns = [align_figures(column) for column in zip(*(row.cells for row in found), strict=True)]
     # Only numbers are padded: names and results stand at the left.
     numbers = range(3, len(TRIAL_COLUMNS) - 1)
     return [
@@ -106,7 +106,7 @@ def _row(result: Measurement | Failed, called: Mapping[str, str]) -> TrialRow:
     if isinstance(result, Failed):
         validity = f"failed: {result.failure.value}"
         values = (*head, *(None for _ in NUMBERS), validity)
-        return TrialRow(link, values, _shown(values, called), True)
+        return TrialRow(link, values, _show_values(values, called), True)
     load, due = result.load, result.load.due
     cpu = result.cpu_us_per_request
     numbers = (load.throughput_rps, load.ok, load.requests - load.ok, due.p50, due.p99, due.p99_9, due.max)
@@ -114,10 +114,10 @@ def _row(result: Measurement | Failed, called: Mapping[str, str]) -> TrialRow:
     kinds = ", ".join(dict.fromkeys(flag.kind.value for flag in result.flags))
     validity = f"{'set aside' if not result.valid else 'noted'}: {kinds}" if kinds else "valid"
     values = (*head, *numbers, *more, validity)
-    return TrialRow(link, values, _shown(values, called), not result.valid)
+    return TrialRow(link, values, _show_values(values, called), not result.valid)
 
 
-def _shown(values: Sequence[float | str | None], called: Mapping[str, str]) -> list[str]:
+def _show_values(values: Sequence[float | str | None], called: Mapping[str, str]) -> list[str]:
     question, label, load, block, *numbers, validity = values
     shown = [_number(name, value) for name, value in zip(NUMBERS, numbers, strict=True)]
     return [str(question), called.get(str(label), str(label)), str(load), str(block), *shown, str(validity)]
@@ -127,7 +127,7 @@ def _number(name: str, value: float | str | None) -> str:
     if not isinstance(value, int | float):
         return quantity.MISSING
     if isinstance(value, int):
-        return quantity.grouped(value)
+        return quantity.thousands(value)
     return quantity.milliseconds(value) if name.endswith(" ms") else quantity.number(value)
 
 
@@ -198,7 +198,7 @@ def facts(
         found["server on CPUs"] = ", ".join(map(str, placed.server_cpus)) or "any"
         if placed.apart:
             found["load from"] = visible(
-                _away((one.name, one.round_trip_ms) for one in measured.load.loaders)
+                _away((loader.name, loader.round_trip_ms) for loader in measured.load.loaders)
             )
         else:
             found["load on CPUs"] = ", ".join(map(str, placed.load_cpus)) or "any"
@@ -215,7 +215,7 @@ def facts(
         ]
         found["services"] = visible(", ".join(dict.fromkeys(beside)))
         found["placement"] = "; ".join((placed.enforced_by, *placed.notes))
-        found["generator"] = names.joined(dict.fromkeys(map(_generator, results)), most=9)
+        found["generator"] = names.join_words(dict.fromkeys(map(_generator, results)), most=9)
     found.setdefault("velodrome", str(header.get("velodrome", "")))
     found["seed"] = str(verdict.seed)
     return [(name, value) for name, value in found.items() if value]
@@ -413,17 +413,17 @@ def _see(strips: Sequence[Strip], measured: Sequence[Measurement]) -> str:
     blocks = len({m.trial.block for m in measured})
     what = f"{plural(blocks, 'block')} of {seconds} s side by side, each line from zero. "
     if not seconds:
-        by = names.joined(sorted({m.load.driver for m in measured}))
+        by = names.join_words(sorted({m.load.driver for m in measured}))
         return f"{plural(blocks, 'block')} side by side, each line from zero. {by} does not report single seconds."
     stalled = [strip for strip in strips if strip.stalled_s]
     if not stalled:
         return f"{what}A second without a response would be shaded; there is none."
-    stalls = names.joined(f"{strip.name} ({strip.stalled_s} s)" for strip in stalled)
+    stalls = names.join_words(f"{strip.name} ({strip.stalled_s} s)" for strip in stalled)
     return f"{what}Shaded: seconds without a single answer, of {stalls}."
 
 
 def _strip(answer: Answer, label: str, name: str, blocks: Sequence[Measurement], style: Styles) -> Strip:
-    stalls = [stalled(m) for m in blocks]
+    stalls = [stalled_seconds(m) for m in blocks]
     quantities: tuple[Sequence[Block], ...] = (
         [rates(m) for m in blocks],
         [[s.p99_ms for s in m.load.series] for m in blocks],
@@ -438,7 +438,7 @@ def _strip(answer: Answer, label: str, name: str, blocks: Sequence[Measurement],
     return Strip(name, anchor(answer.question, label), lines, sum(map(sum, stalls)))
 
 
-def stalled(measurement: Measurement) -> list[bool]:
+def stalled_seconds(measurement: Measurement) -> list[bool]:
     """Return for each second whether nothing was answered in it although something usually is."""
     answered = [second.ok for second in measurement.load.series]
     usual = statistics.median(answered) if answered else 0

@@ -25,7 +25,7 @@ from velodrome.report.evidence import Styles, anchor, styles
 from velodrome.report.formats import Format
 from velodrome.report.json import save
 from velodrome.report.terminal import again
-from velodrome.report.typeset import aligned_figures, at, estimate, plural, tail, visible
+from velodrome.report.typeset import align_figures, at, estimate, plural, tail, visible
 
 Results = Sequence[Measurement | Failed]
 COST_HEADS = ("req/CPU-s", "CPU µs/req", "MB")
@@ -87,7 +87,7 @@ def render(
     """Return the page. `header` is the first line of results.jsonl as plain data, `stacks` what profiles stored."""
     style = styles(verdict)
     called = {label: name for answer in verdict.answers for label, name in names.of_answer(answer).items()}
-    measured = {a.question: _measured(a.question, results) for a in verdict.answers}
+    measured = {a.question: _measurements_of(a.question, results) for a in verdict.answers}
     rows = evidence.trial_rows(results, called)
     script = template_text("report.js")
     context = {
@@ -95,7 +95,7 @@ def render(
         "study": verdict.study,
         "lead": lead(verdict, results),
         "cards": cards(verdict),
-        "claims": [claims.shown(claim) for claim in verdict.claims],
+        "claims": [claims.show_claim(claim) for claim in verdict.claims],
         "claims_summary": claims.summary(verdict.claims),
         "published": [claims.published_table(table) for table in verdict.tables],
         "findings": claims.finding_rows(verdict.findings),
@@ -103,7 +103,7 @@ def render(
         "notes": [visible(note) for note in verdict.notes],
         "suspects": [
             (diagnoses.sentence(suspected, also), visible(suspected.prove))
-            for suspected, also in diagnoses.grouped(verdict.suspects)
+            for suspected, also in diagnoses.group_suspects(verdict.suspects)
         ],
         "proves": diagnoses.PROVES,
         "ranking": [_ranking(a, measured[a.question], style) for a in verdict.answers],
@@ -126,7 +126,7 @@ def render(
         "why": [_why(a, measured[a.question]) for a in verdict.answers],
         "why_heads": evidence.REASON_HEADS,
         "facts": evidence.facts(verdict, results, header),
-        "details": _grouped(evidence.cells(verdict, results)),
+        "details": _group_cells(evidence.cells(verdict, results)),
         "columns": evidence.TRIAL_COLUMNS,
         "rows": rows,
         "data": for_script(_for_csv(verdict.study, rows)),
@@ -184,14 +184,14 @@ def lead(verdict: Verdict, results: Results) -> str:
     return " · ".join(filter(None, parts))
 
 
-def _grouped(cells: Sequence[evidence.Cell]) -> dict[str, list[evidence.Cell]]:
+def _group_cells(cells: Sequence[evidence.Cell]) -> dict[str, list[evidence.Cell]]:
     found: dict[str, list[evidence.Cell]] = {}
     for cell in cells:
         found.setdefault(cell.about, []).append(cell)
     return found
 
 
-def _measured(question: str, results: Results) -> list[Measurement]:
+def _measurements_of(question: str, results: Results) -> list[Measurement]:
     return [r for r in results if isinstance(r, Measurement) and r.trial.question == question]
 
 
@@ -206,10 +206,10 @@ def _ranking(answer: Answer, measured: Sequence[Measurement], style: Styles) -> 
                 # Blocks give the same reason with other figures: the first stands for them.
                 kinds = reasons.setdefault(measurement.trial.label, {})
                 kinds.setdefault(flag.kind, f"{flag.sentence.rstrip('.')}.")
-    return ranking(answer, _reached(ranked), {k: list(v.values()) for k, v in reasons.items()}, style)
+    return ranking(answer, _highest_reached(ranked), {k: list(v.values()) for k, v in reasons.items()}, style)
 
 
-def _reached(measured: Sequence[Measurement]) -> dict[str, float]:
+def _highest_reached(measured: Sequence[Measurement]) -> dict[str, float]:
     """Return the most that each contestant reached, also where it was set aside."""
     found: dict[str, float] = {}
     for measurement in measured:
@@ -297,7 +297,7 @@ def ranking(
         if standing.rank is None:
             aside.append(why)
         colour = style[standing.contestant][0]
-        rows.append(_ranked(standing, rates.get(standing.contestant), colour, why))
+        rows.append(_ranked_row(standing, rates.get(standing.contestant), colour, why))
     see = _front(answer)
     ceilings = _ceilings(answer)
     if ceilings:
@@ -314,7 +314,7 @@ def _ceilings(answer: Answer) -> list[str]:
     for standing in answer.standings:
         if standing.ceiling and standing.rank is not None:
             found.setdefault(standing.ceiling, []).append(names.of_standing(standing))
-    return [f"ceiling {ceiling}: {names.joined(who)}" for ceiling, who in found.items()]
+    return [f"ceiling {ceiling}: {names.join_words(who)}" for ceiling, who in found.items()]
 
 
 def _front(answer: Answer) -> str:
@@ -327,7 +327,7 @@ def _front(answer: Answer) -> str:
     return f"{len(first)} share the first place: their differences are not settled."
 
 
-def _ranked(standing: Standing, measured: float | None, colour: str, aside: str) -> charts.Ranked:
+def _ranked_row(standing: Standing, measured: float | None, colour: str, aside: str) -> charts.Ranked:
     rate, name = standing.throughput_rps, names.of_standing(standing)
     if rate is not None and standing.rank is not None:
         value = names.throughput(standing)
@@ -356,7 +356,9 @@ def latency(answer: Answer, style: Styles) -> Panel:
     seen = [(s, view) for s, view in views if view is not None and (view.curve_due or view.curve_sent)]
     about = names.sentence_case(answer.about)
     if not seen:
-        drivers = names.joined(sorted({view.by.name for _, view in views if view is not None and view.by}))
+        drivers = names.join_words(
+            sorted({view.by.name for _, view in views if view is not None and view.by})
+        )
         what = (
             f"{drivers} reports percentiles, not curves: see Drivers."
             if drivers
@@ -384,7 +386,7 @@ def latency(answer: Answer, style: Styles) -> Panel:
         values = [_percentiles(view, kind) for _, view in seen]
         if kind == "due":
             heads = _worth_a_column(values)
-        keys[kind] = _aligned(
+        keys[kind] = _align_keys(
             [
                 _key(answer, n, s, [quantity.milliseconds(found.get(head)) for head in heads], style)
                 for n, ((s, _), found) in enumerate(zip(seen, values, strict=True), 1)
@@ -427,11 +429,11 @@ def _slowest_and_fastest(seen: Sequence[tuple[Standing, LatencyView]]) -> str:
     return end
 
 
-def _aligned(keys: Sequence[Key]) -> list[Key]:
+def _align_keys(keys: Sequence[Key]) -> list[Key]:
     """Return the rows with the decimal points of each column under each other."""
     if not any(key.cells for key in keys):
         return [*keys]  # all fell behind: there are curves, and no percentile that tells of a server
-    columns = [aligned_figures(column) for column in zip(*(key.cells for key in keys), strict=True)]
+    columns = [align_figures(column) for column in zip(*(key.cells for key in keys), strict=True)]
     return [replace(key, cells=cells) for key, cells in zip(keys, zip(*columns, strict=True), strict=True)]
 
 
@@ -462,11 +464,11 @@ def cost(answer: Answer, style: Styles) -> Panel:
     front = charts.pareto([(p.memory_mb, p.per_cpu_second) for p in points])
     on_front = [k.name for k, p in zip(keys, points, strict=True) if (p.memory_mb, p.per_cpu_second) in front]
     see = (
-        f"Nobody beats {names.joined(on_front)} in both: the dashed line joins them. "
+        f"Nobody beats {names.join_words(on_front)} in both: the dashed line joins them. "
         "A contestant below it costs more for the same work."
     )
     figure = charts.cost(points, front, f"Requests per CPU-second over memory: {about}")
-    return Panel(about, "", see, figure, _aligned(keys))
+    return Panel(about, "", see, figure, _align_keys(keys))
 
 
 report = Format(

@@ -22,10 +22,10 @@ def document(verdict: Verdict) -> dict[str, Any]:
 
 def text(verdict: Verdict) -> str:
     """Return the document as it is written: indented, so that two of them can be compared line by line."""
-    return written(document(verdict))
+    return to_json(document(verdict))
 
 
-def written(plain: Mapping[str, Any]) -> str:
+def to_json(plain: Mapping[str, Any]) -> str:
     """Return JSON as velodrome's files have it."""
     return json.dumps(plain, indent=1, ensure_ascii=False) + "\n"
 

@@ -117,7 +117,7 @@ def _suite_claims_junit(verdict: Verdict) -> Suite:
 
 
 def _case_claims_junit(study: str, judged: Judged) -> Case:
-    rendered = claims.shown(judged)
+    rendered = claims.show_claim(judged)
     rows = (
         f"{row.about}: {row.here}, published {row.published}. {row.reason}".strip() for row in rendered.rows
     )

@@ -13,7 +13,7 @@ from velodrome.model.study import Study
 from velodrome.report.typeset import LINES, plural, visible
 
 
-def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+def align_rows(rows: Sequence[Sequence[str]]) -> list[str]:
     """Return rows of cells as lines, all cells words, each column under the other; the last column is not padded."""
     widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))] if rows else []
     return [
@@ -29,7 +29,7 @@ def stacks(
     every = list(rows)
     table = [("stack", "interface", "a request has", "knobs")]
     table += [(found.name, found.interface, _unit(found), _knobs(found.knobs)) for found, _ in every]
-    out.writelines(f"{line}\n" for line in aligned(table))
+    out.writelines(f"{line}\n" for line in align_rows(table))
     for found, reason in every:
         if reason:
             out.write(f"\n{found.name} cannot run here: {visible(reason)}\n")
@@ -50,7 +50,7 @@ def stack(found: Stack, requires: Sequence[str], reason: str | None, line: str, 
         ("here", f"no: {reason}" if reason else "runs"),
     ]
     out.write(f"{visible(found.title)} ({visible(found.name)})\n{visible(found.about, LINES)}\n\n")
-    out.writelines(f"  {text}\n" for text in aligned(rows))
+    out.writelines(f"  {text}\n" for text in align_rows(rows))
     out.write(f"\n{visible(line, LINES)}\n")
 
 
@@ -58,7 +58,7 @@ def drivers(rows: Sequence[tuple[str, str, str, str]], out: TextIO) -> None:
     """List load generators: name, version here, what it carries, and why it cannot be used."""
     table = [("driver", "version", "carries")]
     table += [(name, version or "not installed", about) for name, version, about, _ in rows]
-    out.writelines(f"{line}\n" for line in aligned(table))
+    out.writelines(f"{line}\n" for line in align_rows(table))
     for name, _, _, why_not in rows:
         if why_not:
             out.write(f"\n{name} cannot be used here: {visible(why_not)}\n")
@@ -68,7 +68,7 @@ def drivers(rows: Sequence[tuple[str, str, str, str]], out: TextIO) -> None:
 def recipes(every: Iterable[Recipe], out: TextIO) -> None:
     """List recipes with what an endpoint of that kind does."""
     table = [("recipe", "an endpoint that"), *((recipe.name, recipe.about) for recipe in every)]
-    out.writelines(f"{text}\n" for text in aligned(table))
+    out.writelines(f"{text}\n" for text in align_rows(table))
     out.write("\nOne of them:  velodrome recipes show NAME\n")
 
 
@@ -111,7 +111,7 @@ def studies(every: Iterable[tuple[Study, float, float]], groups: Sequence[str], 
         (study.name, quantity.duration(full), quantity.duration(quick), study.title)
         for study, full, quick in every
     ]
-    out.writelines(f"{text}\n" for text in aligned(table))
+    out.writelines(f"{text}\n" for text in align_rows(table))
     out.write("\nOne of them:  velodrome run NAME [--quick]      your own:  velodrome run ./mine.toml\n")
     for group in groups:
         out.write(f"All of a group:  velodrome run {group} [--quick]\n")
@@ -138,14 +138,14 @@ def cache_lines(stock: Stock, folder: str, now: float) -> list[str]:
     shared = stock.size_bytes - stock.freed_bytes
     aside = f"; {quantity.memory(shared)} of it are uv's cache's too (uv cache prune)" if shared else ""
     return [
-        *aligned(table),
+        *align_rows(table),
         "",
         f"{quantity.memory(stock.size_bytes)} in {visible(folder)}{aside}.",
         "Make room:  velodrome cache prune --older-than 30d      or  --to-size 2GB",
     ]
 
 
-def removed(stock: Stock) -> list[str]:
+def removed_lines(stock: Stock) -> list[str]:
     """Return what went, and what that freed."""
     if not stock.every:
         return ["nothing to remove: what is kept was used since, or is used now"]
@@ -158,7 +158,7 @@ def removed(stock: Stock) -> list[str]:
     return [*lines, f"{quantity.memory(stock.freed_bytes)} freed{aside}"]
 
 
-def verified(checked: int, damages: Sequence[Damage]) -> list[str]:
+def verified_lines(checked: int, damages: Sequence[Damage]) -> list[str]:
     """Return what is damaged, file by file."""
     lines = [
         f"{damage.kept.kind}/{visible(damage.kept.name)}: {visible(difference)}"
@@ -218,7 +218,7 @@ def agents_lines(found: Mapping[str, Any]) -> list[str]:
     ]
     if not agents:
         return ["no agents"]
-    lines = aligned(rows)
+    lines = align_rows(rows)
     pairs = {(pair["origin"], pair["target"]): pair for pair in found["between"]}
     for what, unit, digits in (("round_trip_ms", "round trip ms", 3), ("mbit_s", "Mbit/s", 0)):
         if any(pair[what] is not None for pair in pairs.values()):
@@ -246,4 +246,4 @@ def _between(
         value = pairs.get((origin, target), {}).get(what)
         return "–" if value is None else f"{value:.{digits}f}"
 
-    return aligned([(title, *names), *((name, *(cell(name, other) for other in names)) for name in names)])
+    return align_rows([(title, *names), *((name, *(cell(name, other) for other in names)) for name in names)])

@@ -76,16 +76,14 @@ class LoadView:
         rate = last["ok"] / last["seconds"] if last["seconds"] else None
         p50, p99, most = (quantity.milliseconds(last[key]) for key in ("p50_ms", "p99_ms", "max_ms"))
         in_flight, waiting = tick["in_flight"], tick["waiting"]
-        backlog = (
-            f"{quantity.grouped(in_flight)} in flight, {quantity.grouped(waiting)} waiting for a connection"
-        )
+        backlog = f"{quantity.thousands(in_flight)} in flight, {quantity.thousands(waiting)} waiting for a connection"
         shown = [
             self._head(tick, width),
             "",
             f" rate         {quantity.rate(rate):<10} {bars(list(self._rates))}",
             f" last second  p50 {p50}   p99 {p99}   max {most} ms, from when due",
             f" errors       {plural(errors, 'request') if errors else '0'}",
-            f" backlog      {quantity.grouped(in_flight + waiting)}: {backlog}",
+            f" backlog      {quantity.thousands(in_flight + waiting)}: {backlog}",
         ]
         lines = [line if len(line) < width else line[: width - 2] + "…" for line in shown]
         text = Text("\n".join(lines), no_wrap=True)

@@ -30,7 +30,7 @@ PHASES = (
     ("then last byte", "last_byte"),
 )
 SECONDS_BETWEEN_PLAIN_LINES = 5.0
-_wrapped = typeset.wrapped
+_wrapped = typeset.wrap
 
 MARKED = ("generator", "cannot tell")
 """Limits with which the figures do not describe the server."""
@@ -90,8 +90,8 @@ def tick_line(tick: Mapping[str, Any]) -> str:
     """Return one line on how a load is going."""
     p50, p99 = quantity.milliseconds(tick["p50_ms"]), quantity.milliseconds(tick["p99_ms"])
     errors = tick["errors"]
-    failed = f"{quantity.grouped(errors)} error{'s' if errors != 1 else ''}" if errors else "no errors"
-    rate = f"{tick['at_s']:5.1f} s   {quantity.grouped(tick['rps']):>9}/s"
+    failed = f"{quantity.thousands(errors)} error{'s' if errors != 1 else ''}" if errors else "no errors"
+    rate = f"{tick['at_s']:5.1f} s   {quantity.thousands(tick['rps']):>9}/s"
     return f" {rate}   p50 {p50:>6} ms   p99 {p99:>6} ms   {failed}"
 
 
@@ -157,7 +157,7 @@ def agents_table(document: Mapping[str, Any]) -> list[str]:
     rows = [
         [
             agent["name"],
-            quantity.grouped(agent["requests"]),
+            quantity.thousands(agent["requests"]),
             quantity.milliseconds(agent["lag_p99_ms"]),
             "" if agent["cpu_share"] is None else f"{agent['cpu_share'] * 100:.0f} %",
             "" if agent["steal_share"] is None else f"{agent['steal_share'] * 100:.1f} %",
@@ -186,11 +186,11 @@ def load_name(document: Mapping[str, Any]) -> str:
     load = document["load"]
     seconds = quantity.span(document["duration_s"])
     connections = load["connections"]
-    plural = f"{quantity.grouped(connections)} connection{'s' if connections != 1 else ''}"
+    plural = f"{quantity.thousands(connections)} connection{'s' if connections != 1 else ''}"
     if load.get("mode") == "broadcast":
-        return f"{_pace(load)}, a room of {quantity.grouped(connections)}, {seconds}"
+        return f"{_pace(load)}, a room of {quantity.thousands(connections)}, {seconds}"
     if load["streams"] != 1:
-        plural += f" × {quantity.grouped(load['streams'])} streams"
+        plural += f" × {quantity.thousands(load['streams'])} streams"
     call = f"{load['call'].lstrip('/')}: " if load["call"] else ""
     if load["model"] == "closed":
         return f"{call}closed loop, {plural}, {seconds}"
@@ -209,7 +209,7 @@ def _pace(load: Mapping[str, Any]) -> str:
     if load["model"] == "open":
         return _open(load)
     at_once = load["at_once"]
-    return f"closed loop, {quantity.grouped(at_once)} message{'s' if at_once != 1 else ''} at once"
+    return f"closed loop, {quantity.thousands(at_once)} message{'s' if at_once != 1 else ''} at once"
 
 
 def result(document: Mapping[str, Any]) -> str:
@@ -219,17 +219,17 @@ def result(document: Mapping[str, Any]) -> str:
     requests, loop = document["requests"], document["load"]["model"]
     if requests == 0:
         return "no request was made"
-    failed, under_way = measurement.failed(document, loop), measurement.under_way(document, loop)
+    failed, under_way = measurement.count_failed(document, loop), measurement.under_way(document, loop)
     if document["ok"] == 0:
         share = "NONE answered right"
     elif failed == 0:
         share = "all answered right" if not under_way else "none failed"
     else:
-        share = f"{quantity.grouped(failed)} failed ({quantity.percent(failed / requests)})"
+        share = f"{quantity.thousands(failed)} failed ({quantity.percent(failed / requests)})"
     if under_way:
-        share += f", {quantity.grouped(under_way)} in flight at the end"
+        share += f", {quantity.thousands(under_way)} in flight at the end"
     return (
-        f"{quantity.grouped(requests)} requests · {quantity.number(document['throughput_rps'])}/s · {share}"
+        f"{quantity.thousands(requests)} requests · {quantity.number(document['throughput_rps'])}/s · {share}"
     )
 
 
@@ -247,7 +247,7 @@ def latency_table(document: Mapping[str, Any]) -> list[str]:
     found.append(("our own lag", document["lag_ms"]))
     cells = [[name for name, _ in found]]
     for _, key in COLUMNS:
-        cells.append(typeset.aligned([quantity.milliseconds(values.get(key)) for _, values in found]))
+        cells.append(typeset.align([quantity.milliseconds(values.get(key)) for _, values in found]))
     widths = [max(len(text) for text in column) for column in cells]
     head = f" {'latency, ms':<{widths[0]}}"
     for (title, _), size in zip(COLUMNS, widths[1:], strict=True):
@@ -273,21 +273,21 @@ def fairness_sentence(fairness: Mapping[str, Any]) -> str:
         else f"the median connection waits {quantity.milliseconds(median)} ms"
     )
     return (
-        f"at any time about {quantity.grouped(at_once)} of {quantity.grouped(connections)} connections got the answers "
-        f"while the others waited; {waits}, whatever p50 is."
+        f"at any time about {quantity.thousands(at_once)} of {quantity.thousands(connections)} connections "
+        f"got the answers while the others waited; {waits}, whatever p50 is."
     )
 
 
 def bodies_sentence(generator: Mapping[str, Any]) -> str:
     """Say that bodies were not looked at, how many, and what was compared all the same."""
-    dropped = quantity.grouped(generator["dropped_bodies"])
+    dropped = quantity.thousands(generator["dropped_bodies"])
     sentence = f"Of {dropped} answers the kernel dropped the body unread: only its length was checked"
     every = generator["compared_every"]
     if every is None:
         return f"{sentence} (--expect-body names the correct one)."
     if every == 1:
         return f"{sentence}; all responses to requests with a check were read."
-    return f"{sentence}; one in {quantity.grouped(every)} was read and compared as a whole."
+    return f"{sentence}; one in {quantity.thousands(every)} was read and compared as a whole."
 
 
 def transport_sentence(generator: Mapping[str, Any]) -> str:
@@ -301,7 +301,7 @@ def transport_sentence(generator: Mapping[str, Any]) -> str:
 
 def resent_sentence(resent: int) -> str:
     """Say how many requests met the close of an idle connection; what became of them is among the outcomes."""
-    times = "1 request was" if resent == 1 else f"{quantity.grouped(resent)} requests were"
+    times = "1 request was" if resent == 1 else f"{quantity.thousands(resent)} requests were"
     return f"{times} sent again on a new connection because the server closed the idle connection at that moment."
 
 
@@ -318,9 +318,11 @@ def _phases(document: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
 
 def room_sentence(deliveries: Mapping[str, Any]) -> str:
     """Return how many deliveries were measured, and what members received beside them."""
-    text = f"{quantity.grouped(deliveries['count'])} deliveries; a request is done when all members have it."
+    text = (
+        f"{quantity.thousands(deliveries['count'])} deliveries; a request is done when all members have it."
+    )
     beside = [
-        f"{quantity.grouped(deliveries[key])} {what}"
+        f"{quantity.thousands(deliveries[key])} {what}"
         for key, what in (
             ("again", "twice"),
             ("late", "after they had timed out"),
@@ -336,15 +338,15 @@ def idle_sentence(idle: Mapping[str, Any]) -> str:
     wanted, opened, open_ = idle["asked"], idle["opened"], idle["still_open"]
     if open_ < wanted:
         return (
-            f"⚑ idle-not-held: of {quantity.grouped(wanted)} idle connections {quantity.grouped(opened)} could be "
-            f"opened, and {quantity.grouped(open_)} were still there at the end."
+            f"⚑ idle-not-held: of {quantity.thousands(wanted)} idle connections {quantity.thousands(opened)} could be "
+            f"opened, and {quantity.thousands(open_)} were still there at the end."
         )
     if idle["accepted"] is not None and idle["accepted"] < opened:
         return (
-            f"⚑ idle-not-held: of {quantity.grouped(opened)} idle connections the server took in "
-            f"{quantity.grouped(idle['accepted'])}; the others lay in its listen queue."
+            f"⚑ idle-not-held: of {quantity.thousands(opened)} idle connections the server took in "
+            f"{quantity.thousands(idle['accepted'])}; the others lay in its listen queue."
         )
-    return f"{quantity.grouped(wanted)} idle connections were held beside the load."
+    return f"{quantity.thousands(wanted)} idle connections were held beside the load."
 
 
 def curve(document: Mapping[str, Any], kind: str) -> Curve:
@@ -366,22 +368,22 @@ def failures(document: Mapping[str, Any], width: int) -> list[str]:
     from velodrome.model import measurement  # noqa: PLC0415 - loaded when the load is over, not before it starts
 
     loop = document["load"]["model"]
-    if document["ok"] and measurement.failed(document, loop) == 0:
+    if document["ok"] and measurement.count_failed(document, loop) == 0:
         return []
     counts = [(name, count) for name, count in document["outcomes"].items() if count]
     if not counts:
         return []
     outcomes = " · ".join(
-        f"{outcome_in_words(name, loop)} {quantity.grouped(count)}" for name, count in counts
+        f"{outcome_in_words(name, loop)} {quantity.thousands(count)}" for name, count in counts
     )
-    found = ["", *typeset.wrapped(f"outcomes: {outcomes}", width)]
+    found = ["", *typeset.wrap(f"outcomes: {outcomes}", width)]
     for example in document.get("examples", ()):
         text = f"{outcome_in_words(example['outcome'], loop)}: {typeset.visible(str(example['text']))}{_cure(example)}"
         found += textwrap.wrap(text, width - 1, initial_indent="   ", subsequent_indent="      ")
-    untimed = sum(measurement.untimed(document).values())
+    untimed = sum(measurement.count_untimed(document).values())
     if 0 < untimed < document["requests"]:
         share = quantity.percent(untimed / document["requests"])
-        found += typeset.wrapped(
+        found += typeset.wrap(
             f"{share} of the requests have no latency: those above are of the others.", width
         )
     return found
@@ -416,7 +418,7 @@ def requests_table(document: Mapping[str, Any]) -> list[str]:
     found = ["", *columns(REQUEST_HEADS, [_row(request, loop) for request in requests], left=("what",))]
     unsent = document["requests"] - sum(request["requests"] for request in requests)
     if unsent > 0:
-        found.append(f" {quantity.grouped(unsent)} were never sent, so none of them was drawn.")
+        found.append(f" {quantity.thousands(unsent)} were never sent, so none of them was drawn.")
     return found
 
 
@@ -427,12 +429,12 @@ def _row(entry: Mapping[str, Any], loop: str) -> list[str]:
     return [
         typeset.visible(entry["name"]),
         quantity.percent(entry["weight"]),
-        quantity.grouped(entry["requests"]),
+        quantity.thousands(entry["requests"]),
         quantity.milliseconds(due["p50"]),
         quantity.milliseconds(due["p99"]),
         quantity.milliseconds(sent["p50"]),
         quantity.milliseconds(sent["p99"]),
-        quantity.grouped(measurement.failed(entry, loop)),
+        quantity.thousands(measurement.count_failed(entry, loop)),
         _faults(entry),
     ]
 
@@ -440,7 +442,7 @@ def _row(entry: Mapping[str, Any], loop: str) -> list[str]:
 def _faults(entry: Mapping[str, Any]) -> str:
     """Return `bad status 3 · timeout 1`."""
     counts = [(name, count) for name, count in entry["outcomes"].items() if count and name != "ok"]
-    return " · ".join(f"{name.replace('_', ' ')} {quantity.grouped(count)}" for name, count in counts)
+    return " · ".join(f"{name.replace('_', ' ')} {quantity.thousands(count)}" for name, count in counts)
 
 
 STEP_HEADS = ("step", "offered/s", "achieved/s", "due p50", "p99", "sent p50", "p99", "errors", "our lag p99")
@@ -469,7 +471,7 @@ def _came(step: Mapping[str, Any]) -> list[str]:
         quantity.milliseconds(due["p99"]),
         quantity.milliseconds(sent["p50"]),
         quantity.milliseconds(sent["p99"]),
-        quantity.grouped(step["requests"] - step["ok"]),
+        quantity.thousands(step["requests"] - step["ok"]),
         quantity.milliseconds(step["lag_ms"]["p99"]),
     ]
 
@@ -484,7 +486,7 @@ def schedule_name(schedule: list[Mapping[str, Any]]) -> str:
     return f"{first} to {last}/s{through}{steps}"
 
 
-def interrupted(document: Mapping[str, Any], asked_s: float | None) -> str:
+def interruption_line(document: Mapping[str, Any], asked_s: float | None) -> str:
     """Say that somebody ended the load, and when."""
     length = quantity.span(document["duration_s"])
     of_all = f" of {quantity.span(asked_s)}" if asked_s else ""
@@ -497,8 +499,8 @@ def fewer_connections(document: Mapping[str, Any], wanted: int) -> str | None:
     if had >= wanted:
         return None
     return (
-        f"Up to {quantity.grouped(had)} connections at once instead of {quantity.grouped(wanted)}: the hard limit of "
-        "open files (ulimit -Hn) allows no more."
+        f"Up to {quantity.thousands(had)} connections at once instead of {quantity.thousands(wanted)}: the hard "
+        "limit of open files (ulimit -Hn) allows no more."
     )
 
 
@@ -508,19 +510,19 @@ def condition_sentence(decided: Decided) -> str:
     Or `Passes: …`, or `Cannot tell: …` with what is missing.
     """
     # Most loads have no condition and start without what judges conditions.
-    from velodrome.model.condition import because, written  # noqa: PLC0415
+    from velodrome.model.condition import because, write_condition  # noqa: PLC0415
 
     opening = {True: "Fails", False: "Passes", None: "Cannot tell"}[decided.holds]
-    return f"{opening}: {written(decided.condition)}. {because(decided)}."
+    return f"{opening}: {write_condition(decided.condition)}. {because(decided)}."
 
 
 def condition_documents(decided: Sequence[Decided]) -> list[dict[str, Any]]:
     """Return the field `conditions` of a load's document."""
-    from velodrome.model.condition import written  # noqa: PLC0415
+    from velodrome.model.condition import write_condition  # noqa: PLC0415
 
     return [
         {
-            "condition": written(decision.condition),
+            "condition": write_condition(decision.condition),
             "holds": decision.holds,
             "because": [
                 {

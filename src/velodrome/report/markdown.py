@@ -42,7 +42,7 @@ def text(verdict: Verdict) -> str:
     parts += _profiles(verdict)
     if verdict.suspects:
         parts += ["", "## Suspects", ""]
-        for suspected, also in diagnoses.grouped(verdict.suspects):
+        for suspected, also in diagnoses.group_suspects(verdict.suspects):
             parts += [
                 f"{escaped(diagnoses.sentence(suspected, also))} {diagnoses.PROVES}",
                 "",
@@ -85,7 +85,7 @@ def claims_section(verdict: Verdict) -> list[str]:
     if not verdict.claims:
         return []
     parts = ["", "## Claims", "", f"{claims.summary(verdict.claims)}.", "", CLAIM_HEAD[0], CLAIM_HEAD[1]]
-    for claim in map(claims.shown, verdict.claims):
+    for claim in map(claims.show_claim, verdict.claims):
         reasons = [claim.reason, *claim.remarks] if claim.reason else [*claim.remarks]
         why = " ".join(escaped(reason) for reason in reasons)
         parts.append(

@@ -164,7 +164,7 @@ def throughput(standing: Standing) -> str:
     return f"{mark}{estimate(standing.throughput_rps)}"
 
 
-def joined(words: Iterable[str], most: int = 4) -> str:
+def join_words(words: Iterable[str], most: int = 4) -> str:
     """Return `a, b and 3 more`."""
     found = list(words)
     if len(found) > most:
@@ -181,10 +181,10 @@ def headline(answer: Answer) -> tuple[str, str]:
     if answer.outcome.value == "winner":
         return best[0], ""
     if answer.outcome.value == "does-not-matter":
-        return "the server does not matter", f"between {joined(best)}"
+        return "the server does not matter", f"between {join_words(best)}"
     if answer.outcome.value == "tie":
-        return best[0], f"tied: {joined(best[1:])}" if best[1:] else ""
-    return (f"cannot tell {best[0]} from {joined(best[1:])}", "") if best[1:] else ("cannot tell", "")
+        return best[0], f"tied: {join_words(best[1:])}" if best[1:] else ""
+    return (f"cannot tell {best[0]} from {join_words(best[1:])}", "") if best[1:] else ("cannot tell", "")
 
 
 def far_percentile(verdict: Verdict) -> tuple[str, str]:

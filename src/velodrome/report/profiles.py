@@ -207,7 +207,7 @@ def stacks(text: str) -> dict[Stack, int]:
     except ValueError:
         return {}
     whole = _frames(working)
-    trunk = _shared(whole)
+    trunk = _common_depth(whole)
     found: dict[Stack, int] = {}
     for frames, count in whole.items():
         below = tuple(after_turn(frames))
@@ -225,7 +225,7 @@ def _frames(working: Mapping[Stack, int]) -> dict[Stack, int]:
     return found
 
 
-def _shared(whole: Mapping[Stack, int]) -> int:
+def _common_depth(whole: Mapping[Stack, int]) -> int:
     """Return with how many frames all stacks begin."""
     every = list(whole)
     if len(every) < 2:
@@ -253,7 +253,7 @@ def tree(*profiles: Mapping[Stack, float]) -> Node:
 
 def graph(profile: Mapping[Stack, int], label: str) -> Markup:
     """Return the flame graph of a profile; nothing where nothing was at work."""
-    return _drawn(tree(profile), label, lambda node: (COLOUR[node.part], 0.55))
+    return _draw(tree(profile), label, lambda node: (COLOUR[node.part], 0.55))
 
 
 def difference(
@@ -264,7 +264,7 @@ def difference(
         {stack: count / span for stack, count in profile.items()}
         for profile, span in zip((first, second), seconds, strict=True)
     ]
-    return _drawn(tree(*rates), label, _whose)
+    return _draw(tree(*rates), label, _whose)
 
 
 def _whose(node: Node) -> tuple[str, float]:
@@ -274,7 +274,7 @@ def _whose(node: Node) -> tuple[str, float]:
     return ("var(--c1)" if lead > 0 else "var(--c0)"), 0.12 + 0.6 * abs(lead)
 
 
-def _drawn(root: Node, label: str, paint: Paint) -> Markup:
+def _draw(root: Node, label: str, paint: Paint) -> Markup:
     if not root.total:
         return Markup("")
     boxes: list[Box] = []

@@ -138,7 +138,7 @@ class File:
 
 def bound_command(command: str, wishes: Wishes) -> str:
     """Return the command line as it is to be deployed."""
-    variables, words = _parted(command, wishes)
+    variables, words = _deployed_words(command, wishes)
     return " ".join(
         [*(f"{name}={shlex.quote(value)}" for name, value in variables.items()), shlex.join(words)]
     )
@@ -146,7 +146,7 @@ def bound_command(command: str, wishes: Wishes) -> str:
 
 def server_of(command: str) -> str:
     """Return which program a command line starts."""
-    _, words = _split(command)
+    _, words = _split_command(command)
     return words[2] if len(words) > 3 and words[1] == "-m" else " ".join(words[:2])
 
 
@@ -157,7 +157,7 @@ def replaces_workers(command: str, wishes: Wishes) -> bool:
 
 def files(command: str, wishes: Wishes) -> tuple[File, ...]:
     """Return what can be pasted; nothing where a stack has no command line of its own."""
-    variables, words = _parted(command, wishes)
+    variables, words = _deployed_words(command, wishes)
     if words[:1] != ["python"] or len(words) < 2:
         return ()
     found = []
@@ -177,7 +177,7 @@ def files(command: str, wishes: Wishes) -> tuple[File, ...]:
     return tuple(File(file.name, "\n".join([*about, file.text])) for file in found)
 
 
-def _split(command: str) -> tuple[dict[str, str], list[str]]:
+def _split_command(command: str) -> tuple[dict[str, str], list[str]]:
     """Return the variables that stand before a command line, and its words."""
     words = shlex.split(command)
     variables: dict[str, str] = {}
@@ -187,9 +187,9 @@ def _split(command: str) -> tuple[dict[str, str], list[str]]:
     return variables, words
 
 
-def _parted(command: str, wishes: Wishes) -> tuple[dict[str, str], list[str]]:
+def _deployed_words(command: str, wishes: Wishes) -> tuple[dict[str, str], list[str]]:
     """Return the variables that stand before a command line, and its words as they are to be deployed."""
-    variables, words = _split(command)
+    variables, words = _split_command(command)
     if wishes.full is not None:
         words = [*words[:-1], *_replacing(wishes.server(command), wishes.full), words[-1]]
     return variables, words
@@ -541,7 +541,7 @@ def _growth(growth: Growth, keeps: str) -> str:
             "(velodrome load -z 10m) before you replace workers for it."
         )
     text += f", seen for {seen} and no slower in the end"
-    restart = quantity.grouped(growth.requests_to_restart)
+    restart = quantity.thousands(growth.requests_to_restart)
     if keeps:
         return (
             f"{text}. Find the leak; {keeps} has no option to replace a worker: until then restart it before one has "
@@ -588,11 +588,11 @@ def _took(found: Recommendation) -> str:
 
 def _hosts(tuned: Tuned) -> Iterator[str]:
     """Yield what each host did, and which of them differ from that of the final."""
-    for one in tuned.hosts:
-        what = [plural(len(one.stacks), "stack")] if one.stacks else []
-        what += ["the final"] if one.final else []
-        line = f"{one.host}: {' and '.join(what)}, {plural(one.loads, 'load')}."
-        if one.differs and (beside := one.beside_final) is not None:
+    for host in tuned.hosts:
+        what = [plural(len(host.stacks), "stack")] if host.stacks else []
+        what += ["the final"] if host.final else []
+        line = f"{host.host}: {' and '.join(what)}, {plural(host.loads, 'load')}."
+        if host.differs and (beside := host.beside_final) is not None:
             low, mid, high = (quantity.number(number, 2) for number in astuple(beside))
             line += f" The same settings did {mid} [{low}, {high}] times what they did in the final."
         yield visible(line)
@@ -640,7 +640,7 @@ def document(found: Recommendation) -> dict[str, Any]:
         "command": command_line(found),
         "pasted": asdict(found.pasted) if found.pasted else None,
         "files": {file.name: file.text for file in files_to_paste(found)},
-        "hosts": [asdict(one) for one in tuned.hosts],
+        "hosts": [asdict(host) for host in tuned.hosts],
         "trials": tuned.trials,
         "grid_trials": found.grid_trials,
         "seconds": found.seconds,

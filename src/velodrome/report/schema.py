@@ -17,7 +17,7 @@ from velodrome.model.search import CapacityDocument, SearchDocument
 from velodrome.model.tuning import TuneDocument
 from velodrome.model.verdict import Verdict
 from velodrome.report import differences
-from velodrome.report.json import SCHEMA, written
+from velodrome.report.json import SCHEMA, to_json
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 HEADER = {
@@ -253,7 +253,7 @@ DOCUMENTS: Mapping[str, Callable[[], dict[str, Any]]] = {
 
 def text(name: str) -> str:
     """Return what stands in the file of a schema."""
-    return written(DOCUMENTS[name]())
+    return to_json(DOCUMENTS[name]())
 
 
 if __name__ == "__main__":

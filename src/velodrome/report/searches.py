@@ -55,7 +55,7 @@ def sample_line(sample: Sample, p50_ms: float | None) -> str:
     p50 = quantity.milliseconds(p50_ms)
     spoilt = f"  does not count: {sample.spoilt}" if sample.spoilt else ""
     return visible(
-        f"{quantity.grouped(sample.connections):>5} connections  {quantity.number(sample.rps):>7}/s  "
+        f"{quantity.thousands(sample.connections):>5} connections  {quantity.number(sample.rps):>7}/s  "
         f"p50 {p50} ms{spoilt}"
     )
 
@@ -128,7 +128,7 @@ def highest_rate(found: RateFound, what: str) -> str:
             return f"Cannot tell the highest rate {what}: {because}."
 
 
-def claimed(found: RateFound) -> str:
+def claim_sentence(found: RateFound) -> str:
     """Return what may be counted on, and how it was proven; empty: nothing was."""
     claim = found.claim
     if claim is None or not claim.proofs:
@@ -156,7 +156,7 @@ def highest_throughput(found: ConnectionsFound) -> str:
         case Ending.SPENT:
             return f"Throughput stops rising at {count} connections, with {rps}, and this is not sure: {because}."
         case Ending.BEYOND:
-            mid = quantity.grouped(found.connections.mid if found.connections else 0)
+            mid = quantity.thousands(found.connections.mid if found.connections else 0)
             least = found.rps.mid if found.rps else 0.0
             return f"Throughput is at least {_rate(least)}, with {mid} connections: {because}."
         case _:
@@ -176,7 +176,7 @@ def _within(interval: Interval | None, unit: str) -> str:
     if interval is None:
         return quantity.MISSING
     ends = (interval.low, interval.mid, interval.high)
-    low, mid, high = (quantity.number(value) if unit else quantity.grouped(value) for value in ends)
+    low, mid, high = (quantity.number(value) if unit else quantity.thousands(value) for value in ends)
     return f"{mid}{unit} [{low}, {high}]"
 
 
@@ -199,7 +199,7 @@ def _answer(found: RateCapacity | Knee) -> str:
 def lines(found: RateCapacity | Knee, title: str) -> list[str]:
     """Return the answer under the title, then why, then what it took."""
     shown = ["", f" {visible(title)}", "", f" {sentence(found)}"]
-    if isinstance(found.found, RateFound) and (claim := claimed(found.found)):
+    if isinstance(found.found, RateFound) and (claim := claim_sentence(found.found)):
         shown.append(f" {claim}")
     shown += [f" {line}" for line in _at_best(found.best, found.bottom)]
     if isinstance(found, Knee):
@@ -311,7 +311,9 @@ def _peak(law: Scalability) -> str:
     at, best = law.peak_connections, law.peak_rps
     match law.peak:
         case Peak.NONE:
-            least = f": if there is a peak, it is beyond {quantity.grouped(at.low)} connections" if at else ""
+            least = (
+                f": if there is a peak, it is beyond {quantity.thousands(at.low)} connections" if at else ""
+            )
             return f"No peak within what was tried, because κ may be 0{least}."
         case _ if at is None or best is None:
             return "No peak."

@@ -36,7 +36,7 @@ from velodrome.model.study import Question, Study
 from velodrome.model.trial import Trial
 from velodrome.model.verdict import Answer, Standing, Verdict
 from velodrome.report import claims, diagnoses, names, profiles, verdict_tables
-from velodrome.report.typeset import aligned, estimate, paragraph, plural, visible
+from velodrome.report.typeset import align, estimate, paragraph, plural, visible
 
 SET_ASIDE_SHOWN = 6
 ARROW = "→"
@@ -328,7 +328,7 @@ class Board:
 def heading(question: Question) -> str:
     """Return the line above a question's rows: what it is and what loads it ran under."""
     latency = names.latency_load(question)
-    return _titled(question.about, question.ranking_load.label, latency.label if latency else "")
+    return _title_line(question.about, question.ranking_load.label, latency.label if latency else "")
 
 
 def answer_heading(answer: Answer) -> str:
@@ -337,10 +337,10 @@ def answer_heading(answer: Answer) -> str:
     shown = names.latency_view(views)
     latency = shown.load if shown else ""
     ranking = next((view.load for view in views if names.is_closed(view.load)), latency)
-    return _titled(answer.about, ranking, latency, names.basis(shown) if shown else names.FROM_DUE)
+    return _title_line(answer.about, ranking, latency, names.basis(shown) if shown else names.FROM_DUE)
 
 
-def _titled(about: str, ranking: str, latency: str, basis: str = names.FROM_DUE) -> str:
+def _title_line(about: str, ranking: str, latency: str, basis: str = names.FROM_DUE) -> str:
     since = "latency from due" if basis == names.FROM_DUE else f"latency is {basis}"
     if not latency:
         return " · ".join(filter(None, (names.sentence_case(visible(about)), ranking and f"rate: {ranking}")))
@@ -375,7 +375,7 @@ def table(
     sections: Sequence[tuple[str, Sequence[Line]]], width: int, heads: Sequence[str] = HEADS
 ) -> list[Text]:
     """Return the table as lines no wider than `width`; a narrow table leaves memory, CPU, p50 out."""
-    columns = [_aligned(lines) for _, lines in sections]
+    columns = [_align(lines) for _, lines in sections]
     sizes = [max(map(len, (head, *(t for c in columns for t in c[at])))) for at, head in enumerate(heads)]
     chosen = _columns(sizes, width)
     sizes = [sizes[at] for at in chosen]
@@ -388,10 +388,10 @@ def table(
     return found
 
 
-def _aligned(lines: Sequence[Line]) -> list[list[str]]:
+def _align(lines: Sequence[Line]) -> list[list[str]]:
     """Return the columns of one question, decimal points under each other."""
     first, *others = ([line.cells[at] for line in lines] for at in range(len(HEADS)))
-    return [first, *map(aligned, others)]
+    return [first, *map(align, others)]
 
 
 def _columns(sizes: Sequence[int], width: int) -> list[int]:
@@ -552,10 +552,11 @@ class RaceView:
         yield Text()
         if self._board is not None:
             above = [
-                cut(f" {name}: {outcome}", width) for name, outcome in claims.finding_rows(self._findings)
+                cut_line(f" {name}: {outcome}", width)
+                for name, outcome in claims.finding_rows(self._findings)
             ]
             yield from above
-            yield from fitted(self._board, self._now, width, height - TAKEN_BY_FRAME - len(above))
+            yield from fit(self._board, self._now, width, height - TAKEN_BY_FRAME - len(above))
         yield self._progress(width)
 
     def _progress(self, width: int) -> Text:
@@ -580,7 +581,7 @@ def header_lines(header: list[str], width: int) -> list[Text]:
     return [Text(f" {name}", style="bold"), Text(f" {facts}", overflow="fold")]
 
 
-def fitted(board: Board, now: str, width: int, height: int) -> list[Text]:
+def fit(board: Board, now: str, width: int, height: int) -> list[Text]:
     """Return what `height` lines hold: the whole table, or the question that runs and a line for others."""
     questions = board.study.answered
     whole = table([(heading(q), board.lines(q)) for q in questions], width)
@@ -593,10 +594,10 @@ def fitted(board: Board, now: str, width: int, height: int) -> list[Text]:
     if len(shown) > room:
         shown = [*shown[: room - 1], Text(f"  … {plural(len(shown) - room + 1, 'more line')}", style="dim")]
     summary = [f" {names.sentence_case(q.about)}: {board.leader(q)}" for q in others]
-    return [*shown, *(cut(line, width) for line in summary)]
+    return [*shown, *(cut_line(line, width) for line in summary)]
 
 
-def cut(line: str, width: int) -> Text:
+def cut_line(line: str, width: int) -> Text:
     """Return a line that fits."""
     return Text(line if len(line) < width else line[: width - 2] + "…")
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 
-def aligned(column: Sequence[str]) -> list[str]:
+def align(column: Sequence[str]) -> list[str]:
     """Pad texts so that their decimal points stand under each other and all have one length.
 
     What follows the number (` ±2`) is aligned too.
@@ -34,17 +34,17 @@ FIGURE_SPACE, POINT_SPACE = "\u2007", "\u2008"
 """As wide as a digit, and as a point, in proportional type."""
 
 
-def aligned_figures(column: Sequence[str]) -> list[str]:
+def align_figures(column: Sequence[str]) -> list[str]:
     """Pad numbers on the right, for right-aligned cells in proportional type to share a decimal point."""
     parts = [text.partition(" ±") for text in column]
-    values = _padded([value for value, _, _ in parts])
-    spreads = _padded([spread for _, _, spread in parts])
+    values = _pad([value for value, _, _ in parts])
+    spreads = _pad([spread for _, _, spread in parts])
     return [
         f"{value}{mark}{spread}" for value, (_, mark, _), spread in zip(values, parts, spreads, strict=True)
     ]
 
 
-def _padded(values: Sequence[str]) -> list[str]:
+def _pad(values: Sequence[str]) -> list[str]:
     decimals = [len(value.partition(".")[2]) for value in values]
     most = max(decimals, default=0)
     found = []
@@ -69,7 +69,9 @@ def estimate(interval: Interval) -> str:
         return quantity.within(interval.mid, interval.low, interval.high)
     places = max(0, -exponent)
     spread = max(round(half / step), 1) * step
-    return f"{quantity.grouped(round(interval.mid, -exponent), places)} ±{quantity.grouped(spread, places)}"
+    return (
+        f"{quantity.thousands(round(interval.mid, -exponent), places)} ±{quantity.thousands(spread, places)}"
+    )
 
 
 def visible(text: str, layout: str = "") -> str:
@@ -112,7 +114,7 @@ def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}".replace(",", " ")
 
 
-def wrapped(sentence: str, width: int) -> list[str]:
+def wrap(sentence: str, width: int) -> list[str]:
     """Break a sentence into lines of at most `width`, each indented by one."""
     found, line = [], ""
     for word in sentence.split(" "):
@@ -129,7 +131,7 @@ def columns(heads: Sequence[str], rows: Sequence[Sequence[str]], left: Collectio
     lines = [""] * (len(rows) + 1)
     for number, (head, column) in enumerate(zip(heads, zip(*rows, strict=True), strict=True)):
         words = number == 0 or head in left
-        cells = [head, *(column if words else aligned(column))]
+        cells = [head, *(column if words else align(column))]
         width = max(map(len, cells))
         gap = "   " if number else " "
         for at, cell in enumerate(cells):
@@ -146,7 +148,7 @@ def paragraph(text: str, width: int, indent: int = 3, style: str = "") -> list[T
     return [Text(line, style=style) for line in wrapped]
 
 
-def folded(cells: Sequence[str], sizes: Sequence[int]) -> list[list[str]]:
+def fold(cells: Sequence[str], sizes: Sequence[int]) -> list[list[str]]:
     """Return the lines that a row of a table takes, each as its cells; none is longer than its column's size."""
     parts = [textwrap.wrap(cell, size) or [""] for cell, size in zip(cells, sizes, strict=True)]
     return [[part[at] if at < len(part) else "" for part in parts] for at in range(max(map(len, parts)))]

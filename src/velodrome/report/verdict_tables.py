@@ -91,7 +91,7 @@ def reach(answer: Answer) -> list[str]:
 def _reach(name: str, views: Sequence[DriverView]) -> str:
     missing = dict.fromkeys(what for view in views for what in view.untold)
     notes = dict.fromkeys(note for view in views for note in view.notes)
-    basis = names.joined(dict.fromkeys(view.basis for view in views))
+    basis = names.join_words(dict.fromkeys(view.basis for view in views))
     text = f"{name}: latency is {basis}; it looks at {views[0].checks}; not known: {', '.join(missing)}."
     return " ".join([text, *notes])
 
@@ -108,7 +108,7 @@ def driver_lines(answer: Answer, width: int) -> list[str]:
                 columns = [column for column in columns if column[0] != least]
         room = max(LEAST_NAME, width - _width(columns[1:]) - 2)
         columns[0] = [name if len(name) <= room else f"{name[: room - 1]}…" for name in columns[0]]
-        found += [f"{table.load}, by each driver:", *_aligned(columns)]
+        found += [f"{table.load}, by each driver:", *_align(columns)]
     return found
 
 
@@ -116,7 +116,7 @@ def _width(columns: Sequence[Sequence[str]]) -> int:
     return sum(max(map(len, column)) + 2 for column in columns) - 2
 
 
-def _aligned(columns: Sequence[Sequence[str]]) -> list[str]:
+def _align(columns: Sequence[Sequence[str]]) -> list[str]:
     sizes = [max(map(len, column)) for column in columns]
     return [
         "  ".join(
@@ -158,7 +158,7 @@ def _texts(step: StepView) -> tuple[str, ...]:
         quantity.number(step.achieved_rps),
         _between(step.p50_ms),
         _between(step.p99_ms),
-        quantity.grouped(step.errors),
+        quantity.thousands(step.errors),
         "" if step.kept_up else BEHIND,
     )
 

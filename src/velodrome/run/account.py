@@ -64,7 +64,7 @@ class Account:
         """For the command line of a process of ours, see `supervision/own_process.py`."""
         return ":".join(map(str, (self.uid, self.gid, *self.groups)))
 
-    def closed(self, path: str | os.PathLike[str]) -> str:
+    def first_closed(self, path: str | os.PathLike[str]) -> str:
         """Return the first folder on the way to a path that this user may not enter; empty: none.
 
         By the mode alone: access control lists are not looked at.
@@ -98,23 +98,23 @@ def account_for(named: str, folder: str = "") -> Account | None:
     than its own where velodrome is not root.
     """
     if os.geteuid() != ROOT:
-        if named and _known(named).uid != os.geteuid():
+        if named and _find_account(named).uid != os.geteuid():
             raise AccountError(
                 named, "only root may start processes as another user", "run velodrome with sudo"
             )
         return None
     if named:
-        found = _known(named)
+        found = _find_account(named)
         return None if found.uid == ROOT else found
     caller = os.environ.get(SUDO, "")
     owner = os.stat(folder).st_uid if folder and os.path.isdir(folder) else ROOT
     for uid in (int(caller) if caller.isascii() and caller.isdecimal() else ROOT, owner):
         if uid != ROOT:
-            return _known(str(uid))
+            return _find_account(str(uid))
     return None
 
 
-def unused(*others: int) -> Account:
+def unused_account(*others: int) -> Account:
     """Return a user that nobody is: without a name, a home or a process, and none of `others`.
 
     Of the numbers that systemd, too, gives to services for as long as they run. Raises AccountError.
@@ -140,7 +140,7 @@ def as_root_unnamed(named: str, account: Account | None) -> bool:
     return os.geteuid() == ROOT and account is None and not named
 
 
-def _known(named: str) -> Account:
+def _find_account(named: str) -> Account:
     """Return a user by name, or by a number that need not be in the user database. Raises AccountError."""
     try:
         entry = pwd.getpwuid(int(named)) if named.isascii() and named.isdecimal() else pwd.getpwnam(named)

@@ -50,7 +50,7 @@ def root() -> Path:
 def folder(name: str) -> Path:
     """Return (and make) a folder of the cache, which can be written. Raises CacheError, NoHomeError."""
     made = root() / name
-    with written(made):
+    with cache_errors(made):
         made.mkdir(parents=True, exist_ok=True)
         if acting() is not None:
             for path in (root(), made):
@@ -64,7 +64,7 @@ def folder(name: str) -> Path:
 
 
 @contextmanager
-def written(path: Path) -> Iterator[None]:
+def cache_errors(path: Path) -> Iterator[None]:
     """Say of what the system refuses within the block that the cache cannot be written. Raises CacheError."""
     try:
         yield
@@ -104,7 +104,7 @@ def use(path: Path, what: str) -> None:
         if number is None:
             mark = _mark(path)
             mark.parent.mkdir(exist_ok=True)
-            number = locked(mark, shared=True)
+            number = lock_file(mark, shared=True)
             if number is None:
                 return
             _using[path] = number
@@ -113,7 +113,7 @@ def use(path: Path, what: str) -> None:
         os.utime(number)
 
 
-def locked(path: Path, shared: bool = False) -> int | None:
+def lock_file(path: Path, shared: bool = False) -> int | None:
     """Return the descriptor of a file that was made and locked, to be closed; None: somebody else holds it.
 
     A shared lock is waited for. The kernel lets go of it when all who have the descriptor are gone. Raises OSError.
@@ -238,9 +238,9 @@ def _entry(kind: str, path: Path, sizes: bool) -> _Entry:
     mark = _mark(path)
     with suppress(OSError):
         used, what = mark.stat().st_mtime, mark.read_text(errors="replace")
-        in_use = _held(mark)
+        in_use = _is_held(mark)
     lock = _making(path)
-    in_use = in_use or (lock is not None and lock.exists() and _held(lock))
+    in_use = in_use or (lock is not None and lock.exists() and _is_held(lock))
     inodes: dict[int, tuple[int, int]] = {}
     names: Counter[int] = Counter()
     for inode, size, count in _stats(path) if sizes else ():
@@ -289,8 +289,8 @@ def _making(path: Path) -> Path | None:
     return path.with_name(f"{whole[0]}.lock") if whole else None  # nothing else matches its kind's names
 
 
-def _held(file: Path) -> bool:
-    number = locked(file)
+def _is_held(file: Path) -> bool:
+    number = lock_file(file)
     if number is None:
         return True
     os.close(number)
@@ -311,7 +311,7 @@ def remove(kept: Kept) -> bool:
     try:
         mark.parent.mkdir(exist_ok=True)
         for file in filter(None, (mark, lock)):
-            number = locked(file)
+            number = lock_file(file)
             if number is None:
                 return False
             held.append(number)
@@ -348,5 +348,5 @@ def _forget(older_than_s: float) -> None:
         kind, _, name = mark.name.partition("-")
         with suppress(OSError):
             unused = time.time() - mark.stat().st_mtime > older_than_s
-            if unused and not (folder("") / kind / name).exists() and not _held(mark):
+            if unused and not (folder("") / kind / name).exists() and not _is_held(mark):
                 mark.unlink()

@@ -55,12 +55,12 @@ class GrpcCall:
     @property
     def sent(self) -> bytes:
         """The requests as they stand on the wire."""
-        return framed(self.requests)
+        return frame_messages(self.requests)
 
     @property
     def expected(self) -> bytes | None:
         """The right replies as they stand on the wire."""
-        return None if self.replies is None else framed(self.replies)
+        return None if self.replies is None else frame_messages(self.replies)
 
 
 def grpc_of_recipe(recipe: Recipe) -> GrpcCall:
@@ -91,7 +91,7 @@ def hello_reply(message: str, body: bytes = b"") -> bytes:
     return _bytes(1, message.encode()) + _bytes(2, body)
 
 
-def framed(messages: Sequence[bytes]) -> bytes:
+def frame_messages(messages: Sequence[bytes]) -> bytes:
     """Return messages as they stand on the wire: uncompressed, each with its length before it."""
     return b"".join(b"\0" + len(message).to_bytes(4, "big") + message for message in messages)
 

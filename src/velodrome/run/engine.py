@@ -153,4 +153,4 @@ def load(spec: LoadSpec, on_event: Callable[[Mapping[str, Any]], bool] | None = 
     from velodrome.model import secrets  # noqa: PLC0415
 
     document: dict[str, Any] = _native.from_json(found)
-    return secrets.masked(document)
+    return secrets.mask_noun(document)

@@ -39,7 +39,7 @@ def refusals() -> Iterator[None]:
     try:
         yield
     except (OSError, RuntimeError, MemoryError, ImportError) as error:
-        found = named(error)
+        found = name_fault(error)
         if found is None:
             raise
         raise found from error
@@ -47,7 +47,7 @@ def refusals() -> Iterator[None]:
 
 def as_velodrome_error(error: BaseException) -> VelodromeError:
     """Return what a user reads of any exception; the traceback of an exception that nobody foresaw is in a file."""
-    found = named(error)
+    found = name_fault(error)
     if found is not None:
         return found
     from velodrome.model.errors.lab import UnforeseenError  # noqa: PLC0415
@@ -58,12 +58,12 @@ def as_velodrome_error(error: BaseException) -> VelodromeError:
 
 def sentence(error: Exception) -> str:
     """Return how a result describes an exception: of a stranger's code, such as a stack's, its class and text."""
-    if named(error) is None and _of_others(error.__traceback__):
+    if name_fault(error) is None and _of_others(error.__traceback__):
         return f"{type(error).__name__}: {error}"
     return as_velodrome_error(error).sentence
 
 
-def named(error: BaseException) -> VelodromeError | None:
+def name_fault(error: BaseException) -> VelodromeError | None:
     """Return the error that names what the system, or this installation, lacks; None: it is something else."""
     from velodrome.model.errors import lab  # noqa: PLC0415
 
@@ -216,7 +216,7 @@ def keep(error: BaseException) -> tuple[str, str]:
     why_not = ""
     for place in (_in_cache, _in_scratch):
         try:
-            return _written(place(), text), ""
+            return _write(place(), text), ""
         except (OSError, VelodromeError) as trouble:
             why_not = getattr(trouble, "strerror", None) or getattr(trouble, "reason", None) or str(trouble)
     return "", why_not
@@ -239,7 +239,7 @@ def _in_scratch() -> Path:
     return Path(tempfile.gettempdir())
 
 
-def _written(where: Path, text: str) -> str:
+def _write(where: Path, text: str) -> str:
     """Write a file that nobody else may read, and that was not there: the folder may be everybody's."""
     import time  # noqa: PLC0415
 

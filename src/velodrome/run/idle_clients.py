@@ -1,6 +1,6 @@
 """Clients beside the load: some come and go before it, others hold a connection open through it and say nothing.
 
-with held(950, "http://127.0.0.1:8000/", cpus=(1,)) as idle:
+with hold_idle(950, "http://127.0.0.1:8000/", cpus=(1,)) as idle:
     ... the load ...
     facts = idle.facts()
 
@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 
 from velodrome.model.errors import IdleError, LoadRefusedError
 from velodrome.model.measurement import IdleFacts
-from velodrome.run.link import Namespace, entered
+from velodrome.run.link import Namespace, enter
 from velodrome.run.machine import netlink
 from velodrome.run.supervision import python
 
@@ -52,7 +52,7 @@ class Idle:
         """Wait till the server on a port of this machine has taken all of them in, or does not."""
         until = time.monotonic() + ACCEPT_S
         while True:
-            self._accepted = accepted(port)
+            self._accepted = count_accepted(port)
             if self._accepted is None or self._accepted >= self._opened or time.monotonic() >= until:
                 return
             time.sleep(0.02)
@@ -63,14 +63,14 @@ class Idle:
         return IdleFacts(self._wanted, self._opened, self._accepted, answer["still_open"])
 
 
-def accepted(port: int) -> int | None:
+def count_accepted(port: int) -> int | None:
     """Return how many connections to a port of this machine a server has accepted; None where that is not known."""
-    sockets = netlink.established(port)
+    sockets = netlink.established_sockets(port)
     return None if sockets is None else sum(tcp_socket.inode != 0 for tcp_socket in sockets)
 
 
 @contextmanager
-def held(
+def hold_idle(
     count: int,
     url: str,
     cpus: Sequence[int] = (),
@@ -96,7 +96,7 @@ def held(
         answer = _reply(child, json.dumps(work).encode() + b"\n", open_s + PATIENCE_S)
         idle = Idle(child, count, answer["opened"])
         if _is_loopback(address) or server is not None:
-            with entered(server):
+            with enter(server):
                 idle.await_accepted(port)
         yield idle
 
@@ -104,7 +104,7 @@ def held(
 def address_of(host: str, allow: Sequence[str]) -> str:
     """Return the address of a host that may be loaded. Raises LoadRefusedError, IdleError."""
     try:
-        address = _looked_up(host)
+        address = _resolve_host(host)
     except OSError as error:
         raise IdleError(f"{host} cannot be looked up ({error})") from error
     if host not in allow and not _is_loopback(address):
@@ -115,7 +115,7 @@ def address_of(host: str, allow: Sequence[str]) -> str:
     return address
 
 
-def _looked_up(host: str) -> str:
+def _resolve_host(host: str) -> str:
     """Return the first address of a host. Raises OSError.
 
     On a thread of its own: while a name server is waited for, nothing else ends this, Ctrl-C included.

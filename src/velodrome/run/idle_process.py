@@ -26,7 +26,7 @@ LEFT = getattr(select, "POLLRDHUP", 0)
 
 def main() -> int:
     """Open, answer questions, close at the end of standard input."""
-    own_process.pinned()
+    own_process.pin()
     own_process.give_up_root()
     work = json.loads(sys.stdin.readline())
     own_process.raise_limit("RLIMIT_NOFILE", work["count"] + SPARE)

@@ -1,8 +1,8 @@
 """The network between generator and server: two network namespaces of velodrome's own, joined as a `Link` says.
 
-    with opened(link, cpus=placed.load_cpus, seed=1) as site:
-        with entered(site.server): ...           # server, third party and services, on `site.host`
-        with entered(site.client): ...           # generator
+    with open_site(link, cpus=placed.load_cpus, seed=1) as site:
+        with enter(site.server): ...           # server, third party and services, on `site.host`
+        with enter(site.client): ...           # generator
         site.begin(); ...; facts = site.end()
 
 In reading order: namespaces, the two ways to join them (the kernel's netem, or a relay of our own), the site of a
@@ -112,7 +112,7 @@ def make() -> Namespace:
 
 
 @contextmanager
-def entered(namespace: Namespace | None) -> Iterator[None]:
+def enter(namespace: Namespace | None) -> Iterator[None]:
     """Be in a namespace while the context lasts; None: stay where this thread is.
 
     Only the calling thread is moved; what it starts stays there. Sockets, /proc/thread-self/net and children are those
@@ -178,7 +178,7 @@ class Counted:
     """Packets that the device could not take or hand on."""
 
 
-def counted(device: str) -> Counted:
+def read_counters(device: str) -> Counted:
     """Read the counters of the present namespace (proc_net_snmp in nstat(8), proc_net_dev in proc(5))."""
     with open(SNMP) as file:
         names, values = [line.split() for line in file if line.startswith("Tcp:")]
@@ -255,7 +255,7 @@ MOST = 1_000_000
 @cache
 def available() -> bool:
     """Whether the kernel has netem. Raises LinkRefusedError where not even a namespace may be made."""
-    with make() as tried, entered(tried), Netlink() as net:
+    with make() as tried, enter(tried), Netlink() as net:
         try:
             net.add_discipline("lo", "netem", options(Link(1.0), 0))
         except OSError:
@@ -300,9 +300,9 @@ class Netem:
         self._router = make()
         try:
             for end, name in ((ends.client, TO_CLIENT), (ends.server, TO_SERVER)):
-                with entered(end), Netlink() as net:
+                with enter(end), Netlink() as net:
                     net.add_pair(DEVICE, name, self._router.descriptor)
-            with entered(self._router), Netlink() as net:
+            with enter(self._router), Netlink() as net:
                 forward((TO_CLIENT, TO_SERVER))
                 for number, (name, whom) in enumerate(((TO_SERVER, SERVER), (TO_CLIENT, CLIENT))):
                     net.add_discipline(name, "netem", options(link, 2 * seed + number))
@@ -314,23 +314,23 @@ class Netem:
 
     def begin(self) -> None:
         """The measured span begins."""
-        self._before = self._sent()
+        self._before = self._read_sent()
 
     def end(self, congestion: str, rtt_ms: float) -> LinkFacts:
         """Return what happened since `begin`."""
-        there, back = (_since(*two) for two in zip(self._before, self._sent(), strict=True))
+        there, back = (_since(*two) for two in zip(self._before, self._read_sent(), strict=True))
         return LinkFacts(self.joined_by, congestion, rtt_ms, there, back, None, 0, None, None, None)
 
     def stop(self) -> None:
         """Let go of the router; its devices go with it, and with them their other ends."""
         self._router.close()
 
-    def _sent(self) -> tuple[WayFacts, WayFacts]:
-        with entered(self._router), Netlink() as net:
-            return _sent(net.discipline(TO_SERVER)), _sent(net.discipline(TO_CLIENT))
+    def _read_sent(self) -> tuple[WayFacts, WayFacts]:
+        with enter(self._router), Netlink() as net:
+            return _sent_facts(net.discipline(TO_SERVER)), _sent_facts(net.discipline(TO_CLIENT))
 
 
-def _sent(statistics: bytes) -> WayFacts:
+def _sent_facts(statistics: bytes) -> WayFacts:
     """Return what a discipline has sent so far; what was dropped is not among `bytes`."""
     statistics_by_kind = dict(attributes(statistics))
     size, packets = struct.unpack_from("=QI", statistics_by_kind[STATS_BASIC])
@@ -374,7 +374,7 @@ class Relay:
         descriptors: list[int] = []
         try:
             for namespace in (ends.client, ends.server):
-                with entered(namespace):
+                with enter(namespace):
                     descriptors.append(open_device(DEVICE))
             self._child = python.start_own(MODULE, *map(str, descriptors), cpus=cpus, pass_fds=descriptors)
         finally:
@@ -486,7 +486,7 @@ AT_ONCE = struct.pack("ii", 1, 0)
 
 @dataclass
 class Site:
-    """Two namespaces and what is between them, as long as `opened` lasts."""
+    """Two namespaces and what is between them, as long as `open_site` lasts."""
 
     link: Link
     ends: Ends
@@ -523,12 +523,12 @@ class Site:
     def begin(self) -> None:
         """The measured span begins, and with it the numbers of packets that the relay draws for. Raises LinkError."""
         self.joint.begin()
-        self._before = self._counted()
+        self._before = self._read_counters()
 
     def end(self) -> LinkFacts:
         """The measured span is over: return what happened since `begin`. Raises LinkError."""
         facts = self.joint.end(self.congestion, self.rtt_ms)
-        before, after = self._before, self._counted()
+        before, after = self._before, self._read_counters()
         if before is None:
             raise LinkError(self.link.label, "its measured span ended before it began")
         pairs = list(zip(before, after, strict=True))
@@ -538,12 +538,12 @@ class Site:
             overrun=facts.overrun + sum(now.overrun - then.overrun for then, now in pairs),
         )
 
-    def _counted(self) -> tuple[Counted, Counted]:
+    def _read_counters(self) -> tuple[Counted, Counted]:
         try:
-            with entered(self.client):
-                client = counted(DEVICE)
-            with entered(self.server):
-                return client, counted(DEVICE)
+            with enter(self.client):
+                client = read_counters(DEVICE)
+            with enter(self.server):
+                return client, read_counters(DEVICE)
         except ValueError as error:
             raise LinkError(self.link.label, "its device is gone") from error
 
@@ -567,11 +567,11 @@ class Loopback:
 
 @contextmanager
 def between(link: Link | None, cpus: Sequence[int] = (), seed: int = 1) -> Iterator[Site | Loopback]:
-    """Be the site of a trial: loopback without a link. Raises as `opened` does."""
+    """Be the site of a trial: loopback without a link. Raises as `open_site` does."""
     if link is None:
         yield Loopback()
         return
-    with opened(link, cpus, seed) as site:
+    with open_site(link, cpus, seed) as site:
         yield site
 
 
@@ -581,12 +581,12 @@ def refuse_impossible(links: Iterable[Link] = (Link(),)) -> None:
     What a machine may refuse is the relay, which links with jitter need, and a congestion control.
     """
     for jitter, congestion in sorted({(link.jitter_ms > 0, link.congestion) for link in links}):
-        with opened(Link(0.2, 0.1 if jitter else 0.0, congestion=congestion)):
+        with open_site(Link(0.2, 0.1 if jitter else 0.0, congestion=congestion)):
             pass
 
 
 @contextmanager
-def opened(link: Link, cpus: Sequence[int] = (), seed: int = 1, joined_by: str = "") -> Iterator[Site]:
+def open_site(link: Link, cpus: Sequence[int] = (), seed: int = 1, joined_by: str = "") -> Iterator[Site]:
     """Make a site, check that it is what the link describes, and take it away in the end.
 
     `cpus`: where the relay runs; `joined_by`: `relay` or `netem` where it must be that. Raises LinkRefusedError
@@ -612,7 +612,7 @@ def _join(link: Link, ends: Ends, cpus: Sequence[int], seed: int, joined_by: str
 def _settle(site: Site, end: Namespace, addresses: tuple[str, str], inherited: Mapping[str, str]) -> None:
     """Give one end its settings, its address (the first), and the way to the other (the second)."""
     joint, (own, peer), congestion = site.joint, addresses, site.link.congestion
-    with entered(end), Netlink() as net:
+    with enter(end), Netlink() as net:
         apply_settings(inherited)
         without_ipv6(DEVICE)
         try:
@@ -635,7 +635,7 @@ def _shake_hands(site: Site) -> None:
     nominal_ms = link.rtt_ms + (HANDSHAKE_BYTES * 8e-3 / link.rate_mbit if link.rate_mbit else 0.0)
     until = time.monotonic() + HANDSHAKE_PATIENCE_S + 6 * nominal_ms / 1e3
     took: list[float] = []
-    with entered(site.server):
+    with enter(site.server):
         listener = socket.create_server((site.host, 0))
     with listener:
         while len(took) < SHAKES and time.monotonic() < until:
@@ -657,7 +657,7 @@ def _shake_hands(site: Site) -> None:
 
 def _shake(site: Site, listener: socket.socket, timeout_s: float) -> tuple[float, str] | None:
     """Connect once: return milliseconds and the congestion control of the server's end, None when lost."""
-    with entered(site.client):
+    with enter(site.client):
         client = socket.socket()
     with client:
         # To part by one packet that nobody answers or sends again, also when nobody was met.

@@ -34,11 +34,11 @@ from velodrome.model.trial import Session, Trial
 from velodrome.run.drivers.driver import OWN, LoadEvent
 from velodrome.run.drivers.foreign import Finished, Tool, spawn
 from velodrome.run.faults import sentence
-from velodrome.run.idle_clients import held
+from velodrome.run.idle_clients import hold_idle
 from velodrome.run.lab import Lab
-from velodrome.run.link import entered
+from velodrome.run.link import enter
 from velodrome.run.measuring.sampler import Sampled, Sampler
-from velodrome.run.racing.plan import planned, seed_of
+from velodrome.run.racing.plan import plan_session, seed_of
 from velodrome.run.racing.session import Booted, ImpossibleError, boot
 from velodrome.run.validity.lab import OTHER_REPORTED, most_lost
 
@@ -135,7 +135,7 @@ def stacks_of(text: str, line_of: LineOf, handler_waits: bool, ticks: int) -> di
     """
     by_thread: dict[tuple[str, str], Counter[Stack]] = {}
     for seen in _lines(text):
-        short = [f"{_safe(function)} ({_safe(shortened(file))})" for function, file, _ in seen.frames]
+        short = [f"{_safe(function)} ({_safe(shorten_path(file))})" for function, file, _ in seen.frames]
         mark = _mark(seen, line_of, handler_waits)
         stack = (f"process {seen.process}", *short, *([mark] if mark else []))
         by_thread.setdefault((seen.process, seen.thread), Counter())[stack] += seen.count
@@ -175,14 +175,14 @@ def _mark(seen: Seen, line_of: LineOf, handler_waits: bool) -> str:
         return OPAQUE  # a thread of Python that is outside of it
     function, file, line = seen.frames[-1]
     leaf = Leaf(
-        function, shortened(file), line_of(file, line), [shortened(frame[1]) for frame in seen.frames]
+        function, shorten_path(file), line_of(file, line), [shorten_path(frame[1]) for frame in seen.frames]
     )
     if waits(leaf, handler_waits):
         return WAITS
     return OPAQUE if in_c_loop(leaf) else ""
 
 
-def shortened(file: str) -> str:
+def shorten_path(file: str) -> str:
     """Return a path from its package on; of code that no package installed, its last two parts."""
     if file.startswith("<"):
         return file
@@ -344,17 +344,17 @@ def take(trial: Trial, lab: Lab, folder: Path) -> Profile:
     """Profile one contestant under one load and write its stacks into `folder`."""
     none = Profile(trial, datetime.now(UTC).isoformat(timespec="milliseconds"), rate_hz=RATE_HZ)
     try:
-        return _taken(none, lab, folder)
+        return _take(none, lab, folder)
     except ImpossibleError as why:
         return replace(none, failed=why.reason)
     except Exception as error:  # this machine refuses something, or it is a bug: of this profile alone
         return replace(none, failed=sentence(error))
 
 
-def _taken(none: Profile, lab: Lab, folder: Path) -> Profile:
+def _take(none: Profile, lab: Lab, folder: Path) -> Profile:
     trial, path = none.trial, find_profiler()
     with ExitStack() as running:
-        booted = boot(planned(Session((trial,)), lab), lab, running)
+        booted = boot(plan_session(Session((trial,)), lab), lab, running)
         facts, sampler, recording = _record(trial, booted, lab, path)
         booted.server.stop(lab.stop_seconds)
     sampled = sampler.result(booted.boot_s)
@@ -370,7 +370,7 @@ def _taken(none: Profile, lab: Lab, folder: Path) -> Profile:
         notes=tuple(_notes(sampled)),
     )
     try:
-        return _stored(taken, recording, folder, blocking=booted.server.serving.stack.concurrency in BLOCKING)
+        return _store(taken, recording, folder, blocking=booted.server.serving.stack.concurrency in BLOCKING)
     except ValueError as error:
         return replace(none, failed=f"what {recording.version} wrote cannot be read: {error}")
     except OSError as error:
@@ -453,15 +453,15 @@ def _record(trial: Trial, booted: Booted, lab: Lab, path: str) -> tuple[LoadFact
     target = booted.target
     with _Spy(booted, sampler, _seconds(trial.load), path) as spy:
         with (
-            entered(site.client),
-            held(load.idle, target.url, placed.load_cpus, target.allow, server=site.server),
+            enter(site.client),
+            hold_idle(load.idle, target.url, placed.load_cpus, target.allow, server=site.server),
             sampler,
         ):
             facts = driver.run(load, target, spy.on)
         return facts, sampler, spy.result()
 
 
-def _stored(taken: Profile, recording: Recording, folder: Path, blocking: bool) -> Profile:
+def _store(taken: Profile, recording: Recording, folder: Path, blocking: bool) -> Profile:
     """Write the stacks down and return the profile with what they tell. Raises ValueError for no stacks."""
     ticks = round(taken.seconds * taken.rate_hz)
     stacks = stacks_of(recording.text, linecache.getline, blocking and _waits(taken.trial.recipe), ticks)

@@ -18,7 +18,7 @@ PRIORITY = 1
 
 def main() -> int:
     """Relay until standard input ends."""
-    client, server = map(int, own_process.pinned())
+    client, server = map(int, own_process.pin())
     from velodrome import _native  # noqa: PLC0415 - after pinning: its thread inherits the CPUs
 
     own_process.give_up_root()

@@ -36,7 +36,7 @@ from velodrome.run import answer_check
 from velodrome.run.account import acting
 from velodrome.run.answer_check import UNFINISHED, Partly, Wrong
 from velodrome.run.drivers.driver import Target
-from velodrome.run.link import Namespace, entered
+from velodrome.run.link import Namespace, enter
 from velodrome.run.machine import netlink
 from velodrome.run.machine.limits import Bounds
 from velodrome.run.supervision import scratch
@@ -175,7 +175,7 @@ class Server:
         self.command = (str(serving.python), *process.argv)
         if serving.shell:
             self.command = (SHELL, "-e", "-c", serving.shell)
-        self._scratch = scratch.named("server")
+        self._scratch = scratch.new_path("server")
         self._stopped: Stopped | None = None
         self.started = time.monotonic()
         order = Order(
@@ -189,7 +189,7 @@ class Server:
             stop_signal=int(process.stop_signal),
             user=acting(),
         )
-        with entered(inside):  # the warden is in it, and so is all that it starts
+        with enter(inside):  # the warden is in it, and so is all that it starts
             self._ward = Ward(order)
 
     @property
@@ -246,7 +246,7 @@ class Server:
         """
         until = time.monotonic() + CLOSING_S
         while True:
-            with entered(self._inside):
+            with enter(self._inside):
                 found = [tcp_socket.port for tcp_socket in netlink.listening(self.serving.port) or ()]
             if not found or time.monotonic() >= until:
                 return found
@@ -380,7 +380,7 @@ def _ask_http(target: Target, timeout_s: float) -> str | Wrong | None:
     connection = http.client.HTTPConnection(parts.hostname or "", parts.port or 80, timeout=timeout_s)
     # A socket's own timeout begins anew with each byte: a server that trickles would hold us for ever.
     late = threading.Event()
-    alarm = threading.Timer(timeout_s, _cut, (connection, late))
+    alarm = threading.Timer(timeout_s, _cut_off, (connection, late))
     alarm.daemon = True
     try:
         connection.connect()
@@ -396,7 +396,7 @@ def _ask_http(target: Target, timeout_s: float) -> str | Wrong | None:
         connection.close()
 
 
-def _cut(connection: http.client.HTTPConnection, late: threading.Event) -> None:
+def _cut_off(connection: http.client.HTTPConnection, late: threading.Event) -> None:
     late.set()
     with suppress(OSError, AttributeError):  # it may be closed or closing
         connection.sock.shutdown(socket.SHUT_RDWR)
@@ -412,7 +412,7 @@ def _why(error: Exception, late: bool) -> str | Wrong:
     if isinstance(error, http.client.IncompleteRead):
         return Wrong(f"its answer breaks off after {len(error.partial)} bytes")
     if isinstance(error, http.client.HTTPException):
-        return Wrong(f"what it answers is not HTTP: {_shown(str(error).encode())}")
+        return Wrong(f"what it answers is not HTTP: {_show_bytes(str(error).encode())}")
     return f"the connection breaks ({error})"
 
 
@@ -427,16 +427,16 @@ def _judge(target: Target, response: http.client.HTTPResponse) -> Wrong | None:
     if not right:
         expected = "2xx" if target.expect_status is None else str(target.expect_status)
         place = response.getheader("Location", "").encode() if 300 <= status < 400 else b""
-        leads = f", and leads to {_shown(place)}" if place else ""
+        leads = f", and leads to {_show_bytes(place)}" if place else ""
         return Wrong(
-            f"it answers {_request_of(target)}status {status}, not {expected}{leads}: {_shown(body)}"
+            f"it answers {_request_of(target)}status {status}, not {expected}{leads}: {_show_bytes(body)}"
         )
     if wanted is None or body == wanted:
         return None
     if len(body) != len(wanted):
-        return Wrong(f"it answers {len(body)} bytes, not {len(wanted)}: {_shown(body)}")
+        return Wrong(f"it answers {len(body)} bytes, not {len(wanted)}: {_show_bytes(body)}")
     at = next(index for index, pair in enumerate(zip(body, wanted, strict=True)) if pair[0] != pair[1])
-    return Wrong(f"its answer differs from byte {at} on: {_shown(body[at:])}")
+    return Wrong(f"its answer differs from byte {at} on: {_show_bytes(body[at:])}")
 
 
 def _request_of(target: Target) -> str:
@@ -444,7 +444,7 @@ def _request_of(target: Target) -> str:
     return "" if (target.method, target.path) == ("GET", "/") else f"{target.method} {target.path} with "
 
 
-def _shown(data: bytes) -> str:
+def _show_bytes(data: bytes) -> str:
     """Return the first bytes as printable ASCII; reports still escape it for their own format."""
     text = data[:SHOWN_BYTES].decode("ascii", "backslashreplace")
     shown = "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)

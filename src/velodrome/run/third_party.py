@@ -4,7 +4,7 @@ with start(cpus=(1,), latency="200ms") as upstream:
     ... VELODROME_UPSTREAM=upstream.url ...
     upstream.begin(); ...; facts = upstream.end()
 
-`served_here` serves it in this process: for the command `upstream`, and to see whether it can be had.
+`serve_here` serves it in this process: for the command `upstream`, and to see whether it can be had.
 """
 
 import json
@@ -125,17 +125,17 @@ class Upstream:
 
     def begin(self) -> None:
         """The measured span begins. Raises UpstreamError when the process is gone."""
-        self.asked()
+        self.read_facts()
 
     def end(self) -> UpstreamFacts:
         """The measured span is over: return what happened since `begin`. Raises UpstreamError."""
-        return facts_of(self.asked())
+        return facts_of(self.read_facts())
 
     def so_far(self) -> int:
         """Return how many requests it got since it was started. Raises UpstreamError."""
-        return int(self.asked()["requests"])
+        return int(self.read_facts()["requests"])
 
-    def asked(self) -> Mapping[str, Any]:
+    def read_facts(self) -> Mapping[str, Any]:
         """Return the facts so far; under `since` those since the last time they were asked for."""
         try:
             self._child.input.write(b"facts\n")
@@ -169,9 +169,9 @@ class Upstream:
         self._child.__exit__(None, None, None)
 
 
-def facts_of(said: Mapping[str, Any]) -> UpstreamFacts:
+def facts_of(message: Mapping[str, Any]) -> UpstreamFacts:
     """Return what happened since it was asked last, of what its process says."""
-    since = said["since"]
+    since = message["since"]
     return UpstreamFacts(
         requests=since["requests"],
         cpu_s=since["cpu_s"],
@@ -245,7 +245,7 @@ def start_as(
 
 
 @contextmanager
-def served_here(spec: Mapping[str, Any]) -> Iterator[_native.Upstream]:
+def serve_here(spec: Mapping[str, Any]) -> Iterator[_native.Upstream]:
     """Serve as the simulated third party in this process while the context lasts.
 
     Raises UsageError for a specification that makes no sense, EngineError when the port cannot be had.

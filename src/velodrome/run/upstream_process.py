@@ -13,7 +13,7 @@ from velodrome.run.supervision import own_process
 
 def main() -> int:
     """Serve until standard input ends."""
-    own_process.pinned()
+    own_process.pin()
     spec = sys.stdin.readline()
     try:
         from velodrome import _native  # noqa: PLC0415 - after pinning: its threads inherit the CPUs

@@ -19,7 +19,7 @@ from velodrome.guest.recipe import Recipe
 from velodrome.guest.stack import Stack
 from velodrome.model import secrets
 from velodrome.model.app import App, Request, ThirdParty, whole, withheld_third
-from velodrome.model.app import known as masked
+from velodrome.model.app import register_secrets as masked
 from velodrome.model.errors import (
     AppPathError,
     AppVariableError,
@@ -35,7 +35,7 @@ from velodrome.plan.requests.lines import Header, with_headers
 from velodrome.run import account, third_party
 from velodrome.run.apps import commands, inspect
 from velodrome.run.apps.revisions import Revision
-from velodrome.run.apps.serving import sealed
+from velodrome.run.apps.serving import seal_request
 from velodrome.run.environments import guest_tree
 from velodrome.run.environments.environment import overlay_for
 from velodrome.run.environments.interpreter import find_interpreter, path_with
@@ -110,7 +110,7 @@ def look(spec: AppSpec, revision: Revision | None = None) -> App:
         interface,
         python,
         where,
-        requests=tuple(sealed(request, names) for request in requests),
+        requests=tuple(seal_request(request, names) for request in requests),
         variables=tuple(variables),
         third_parties=tuple(map(withheld_third, thirds)),
         source=spec.source or source,
@@ -170,7 +170,7 @@ def lab_for(spec: AppSpec, extra: Sequence[str] = ()) -> Lab:
 
 
 @contextmanager
-def served_as(user: str, cwd: str, tell: Callable[[str], None] = lambda _: None) -> Iterator[None]:
+def run_as(user: str, cwd: str, tell: Callable[[str], None] = lambda _: None) -> Iterator[None]:
     """Run servers, apps, commands and third parties as an ordinary user until the block has ended, if there is one.
 
     `tell` gets a sentence where they run as root although nobody chose that. Raises AccountError.
@@ -183,8 +183,8 @@ def served_as(user: str, cwd: str, tell: Callable[[str], None] = lambda _: None)
 
 
 def as_user_of(spec: AppSpec, tell: Callable[[str], None] = lambda _: None) -> AbstractContextManager[None]:
-    """Run everything as the user of an app until the block has ended, as `served_as` does."""
-    return served_as(spec.user, folder(spec.cwd), tell)
+    """Run everything as the user of an app until the block has ended, as `run_as` does."""
+    return run_as(spec.user, folder(spec.cwd), tell)
 
 
 @contextmanager
@@ -192,7 +192,7 @@ def commands_around(spec: AppSpec, tell: Callable[[str], None] = lambda _: None)
     """Run the user's commands before and after a block, where the app runs, with what it sees and as its user.
 
     SIGTERM and SIGHUP end the block as Ctrl-C does, so that the second runs then, too; `tell` gets a sentence on that,
-    and what `served_as` says. Raises AccountError, InterpreterNotFoundError, AppVariableError, and what
+    and what `run_as` says. Raises AccountError, InterpreterNotFoundError, AppVariableError, and what
     `commands.around` does.
     """
     where = folder(spec.cwd)
@@ -233,7 +233,7 @@ class Served:
 
 
 @contextmanager
-def served(
+def prepare_app(
     spec: ServedSpec,
     extra: Sequence[str] = (),
     tell: Callable[[str], None] = lambda _: None,
@@ -246,7 +246,7 @@ def served(
     Raises UsageError for all that is wrong with it.
     """
     if spec.app is None:
-        with served_as(spec.user, "", tell):
+        with run_as(spec.user, "", tell):
             lab = Lab(catalog.stacks(extra), guest_tree.export(extra), extra=tuple(extra))
             yield Served(_recipe(spec.recipe), None, lab, spec.python)
         return
@@ -290,7 +290,7 @@ def servers_of(stacks: Iterable[Stack], interfaces: Sequence[str]) -> tuple[Stac
     return tuple(stack for stack in stacks if stack.interface in interfaces)
 
 
-def named(stacks: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def split_stacks(stacks: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the names of stacks, of which some may be given as files (`./mine.py`), and the paths of these.
 
     Raises BrokenPluginError for a file that holds none.
@@ -353,7 +353,7 @@ def third_parties(upstreams: Sequence[str]) -> tuple[ThirdParty, ...]:
     found = tuple(map(surroundings.read_third_party, upstreams))
     for third, text in zip(found, upstreams, strict=True):
         try:
-            with third_party.served_here({"host": "127.0.0.1", "port": 0, **answering(third)}):
+            with third_party.serve_here({"host": "127.0.0.1", "port": 0, **answering(third)}):
                 pass  # it can be had
         except UsageError as error:
             raise BadOptionError("--upstream", text, str(error)) from error

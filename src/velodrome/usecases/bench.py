@@ -41,9 +41,9 @@ from velodrome.model.search import Probe, Sample
 from velodrome.model.trial import Contestant, Session, Trial
 from velodrome.run.drivers.driver import LoadEvent, OnEvent
 from velodrome.run.lab import Lab
-from velodrome.run.link import entered
+from velodrome.run.link import enter
 from velodrome.run.racing.opening import host_beside
-from velodrome.run.racing.plan import planned
+from velodrome.run.racing.plan import plan_session
 from velodrome.run.racing.session import (
     Booted,
     ImpossibleError,
@@ -51,7 +51,7 @@ from velodrome.run.racing.session import (
     boot,
     measure,
     of_label,
-    refused,
+    refusal,
     warning,
 )
 from velodrome.usecases.recording import NotStoredError, Record
@@ -88,9 +88,9 @@ def standing(
     )
     with ExitStack() as running:
         try:
-            booted = boot(planned(Session((trial,)), lab), lab, running)
+            booted = boot(plan_session(Session((trial,)), lab), lab, running)
         except ImpossibleError as error:
-            raise refused(app, contestant.label, error.kind, error.reason, error.last_lines) from error
+            raise refusal(app, contestant.label, error.kind, error.reason, error.last_lines) from error
         yield booted
 
 
@@ -104,7 +104,9 @@ LEAST_MS = 1.0
 RECOVERY_PAUSE_S = 0.1
 
 
-def recovered(ask: Callable[[float], tuple[int, float] | None], alone_ms: float, patience_s: float) -> bool:
+def wait_for_recovery(
+    ask: Callable[[float], tuple[int, float] | None], alone_ms: float, patience_s: float
+) -> bool:
     """Return whether `REQUESTS` answers in a row come about as fast as one alone did, within the patience.
 
     Where that is not known (0), right answers are enough. `ask` makes them, for so many seconds at most, and returns
@@ -247,11 +249,11 @@ class Bench:
         self.stop()
         self._record.ask()
         load = Load(Closed(WARM_CONNECTIONS), WARM_S, 0.0, drain_s=_drain_s(self.trial.recipe))
-        trial = self._record.numbered(replace(self.trial, load=load))
+        trial = self._record.number(replace(self.trial, load=load))
         self._serving(trial, purpose)
         # What does not bear that is shown so by the load that follows.
         with suppress(NoServerError):
-            self._measured(load, Purpose.WARM_UP)
+            self._measure(load, Purpose.WARM_UP)
 
     def wrong_anyway(self, demands: Demands) -> str:
         """Return which share of answers is wrong at any rate, and what to do; empty: not so much that it is known."""
@@ -275,7 +277,7 @@ class Bench:
             Open(rate, self.arrivals, self._room(rate)), demands.seconds(rate, seconds or self.seconds)
         )
         self._record.ask()
-        found = self._measured(load, purpose, on_event, watched)
+        found = self._measure(load, purpose, on_event, watched)
         if isinstance(found, Failed):
             boot = found.step.boot if found.step is not None else 0
             return Probe(rate, False, self._died(found), overdone=True, boot=boot), None
@@ -286,7 +288,7 @@ class Bench:
             probed = of_rate(rate, found, demands, self._alone)
         return probed, found
 
-    def shown(self, pace: Open | Schedule, seconds: float, purpose: Purpose) -> Measurement | Failed:
+    def run_to_end(self, pace: Open | Schedule, seconds: float, purpose: Purpose) -> Measurement | Failed:
         """Measure an open loop to its end, whatever comes of it: a backlog that grows is what it is to show.
 
         The server is not checked for having recovered. Raises as `rate` does.
@@ -294,7 +296,7 @@ class Bench:
         most = pace.rate if isinstance(pace, Open) else pace.top
         load = self._open_load(replace(pace, connections=self._room(most)), seconds)
         self._record.ask()
-        found = self._measured(load, purpose)
+        found = self._measure(load, purpose)
         if isinstance(found, Failed):
             self.stop()
         return found
@@ -319,14 +321,14 @@ class Bench:
     ) -> tuple[Sample, Measurement | None]:
         """Measure a closed loop. Raises as `rate` does."""
         self._record.ask()
-        found = self._measured(closed_load(self.trial.recipe, count, seconds or self.seconds), purpose)
+        found = self._measure(closed_load(self.trial.recipe, count, seconds or self.seconds), purpose)
         if isinstance(found, Failed):
             return Sample(count, 0.0, self._died(found)), None
         flag = of_the_lab(found) or of_the_moment(found)
         return Sample(count, found.load.throughput_rps, flag.sentence if flag else ""), found
 
     def _one_by_one(self, load: Load) -> Measurement | Failed:
-        found = self._measured(load, Purpose.ALONE)
+        found = self._measure(load, Purpose.ALONE)
         if isinstance(found, Measurement):
             self._alone = self._alone.and_of(found.load.outcomes)
         return found
@@ -341,7 +343,7 @@ class Bench:
         self._surely = True
         self._one_by_one(replace(alone_load(self.trial.recipe), duration_s=enough_s(self._alone_ms, ALONE_S)))
 
-    def _measured(
+    def _measure(
         self, load: Load, purpose: Purpose, also: OnEvent | None = None, watched: Backlog | None = None
     ) -> Measurement | Failed:
         """Return what is stored of a load, or measure it, again where the machine had something else to do.
@@ -354,7 +356,7 @@ class Bench:
         for _ in range(AGAIN + 1):
             # The arrivals of a block are the same for every candidate (`plan.seed_of`): the first load of a rate
             # meets the same arrivals on each of them.
-            trial = self._record.numbered(replace(self.trial, load=load))
+            trial = self._record.number(replace(self.trial, load=load))
             booted, lab = self._serving(trial, purpose)
             self._number += 1
             with host_beside(booted.placed):
@@ -382,9 +384,9 @@ class Bench:
         if lab is None:
             raise NotStoredError(self._record.ended_by)
         if self._booted is None:
-            self._boot = self._record.booted()
+            self._boot = self._record.next_boot()
             try:
-                plan = planned(Session((self.trial,)), lab)
+                plan = plan_session(Session((self.trial,)), lab)
                 self._booted = boot(plan, lab, self._running, self._pasted)
             except ImpossibleError as why:
                 self._running.close()
@@ -392,7 +394,7 @@ class Bench:
                 self._record.keep(failed, self._boot, purpose)
                 label, app = self.trial.contestant.label, self.trial.app
                 if app is not None and why.kind is FailureKind.WRONG_ANSWER:
-                    raise refused(app, label, why.kind, why.reason, why.last_lines) from why
+                    raise refusal(app, label, why.kind, why.reason, why.last_lines) from why
                 raise NoServerError(label, why.reason, why.last_lines, tried=not why.kind.is_missing) from why
             if self._warn is not None and self._booted.wrong and not self.boots:
                 self._warn(warning(self.trial.contestant.label, self._booted.wrong))
@@ -407,7 +409,7 @@ class Bench:
         booted, lab = self._booted, self._lab
         if booted is None or lab is None:
             return
-        if not recovered(lambda left_s: _few(booted, lab, left_s), self._alone_ms, PATIENCE_S):
+        if not wait_for_recovery(lambda left_s: _few(booted, lab, left_s), self._alone_ms, PATIENCE_S):
             self.stop()
 
 
@@ -421,7 +423,7 @@ def _few(booted: Booted, lab: Lab, left_s: float) -> tuple[int, float] | None:
         Closed(1), duration_s=PATIENCE_S, timeout_s=PATIENCE_S, drain_s=0.1, requests=RECOVERY_REQUESTS
     )
     try:
-        with entered(booted.site.client):
+        with enter(booted.site.client):
             driver = lab.driver(few.driver, booted.placed, 1)
             facts = driver.run(few, booted.target, lambda _: time.monotonic() < until)
     except VelodromeError:

@@ -1,11 +1,11 @@
 """How much one stack can do of an app or a recipe: the highest rate that holds, or the knee of a closed loop.
 
     found = capacity(CapacitySpec(ServedSpec(app), "gunicorn-gthread", slo=(condition,)), follower)
-    judged(store.read(folder), catalog.stacks())         # the same again, from what is stored
+    judge_stored(store.read(folder), catalog.stacks())         # the same again, from what is stored
 
 Each load is stored in a run folder before the next begins (`recording.py`). Which load is next follows from those
 before it and from the time they took, which is stored with them. So an interrupted search goes on by asking for its
-loads from the first on: those that are stored are taken from there, and `judged` has no others.
+loads from the first on: those that are stored are taken from there, and `judge_stored` has no others.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -40,7 +40,7 @@ from velodrome.judge.search.load_levels import (
 )
 from velodrome.judge.search.rate import FIRST, PROVABLE, Measuring, RateSearch, highest_rate
 from velodrome.model import quantity
-from velodrome.model.condition import Condition, comparisons, read, written
+from velodrome.model.condition import Condition, comparisons, read, write_condition
 from velodrome.model.errors import AppAnswersWrongError, AppNotServedError, NoServerError, UnknownNameError
 from velodrome.model.load import INDEPENDENT, Arrivals, Limits, Link, Open, Schedule
 from velodrome.model.measurement import Failed, FailureKind, Measurement, Purpose
@@ -60,7 +60,7 @@ from velodrome.model.search import (
 )
 from velodrome.model.trial import Contestant, Session, Trial
 from velodrome.run.lab import Lab
-from velodrome.run.racing.opening import Preparing, opened
+from velodrome.run.racing.opening import Preparing, open_lab
 from velodrome.run.racing.plan import RunPlan, plan_of, seat
 from velodrome.usecases import apps
 from velodrome.usecases import race as races
@@ -78,7 +78,7 @@ from velodrome.usecases.recording import (
     cold_start,
     cold_starts,
     header,
-    recorded,
+    open_record,
 )
 from velodrome.usecases.suspects import machine_cpus, suspects
 from velodrome.usecases.terms import DEFAULT_KNOBS, Knobs
@@ -152,10 +152,10 @@ class Searched:
 def capacity(spec: CapacitySpec, follower: Quiet) -> Searched:
     """Search the highest rate at which the SLO holds, or the knee of a closed loop, and store each load.
 
-    Raises what is wrong with the app, UnknownNameError, UnknownKnobError, NoServerError, BusyError, and what `recorded`
-    does.
+    Raises what is wrong with the app, UnknownNameError, UnknownKnobError, NoServerError, BusyError, and what
+    `open_record` does.
     """
-    with _prepared(spec, follower) as (served, search):
+    with _prepare(spec, follower) as (served, search):
         folder = races.folder(f"capacity-{search.trial.question.partition(':')[0]}", spec.out, spec.resume)
         who, stacks = search.trial.contestant, served.lab.stacks
         title = f"Capacity of {who.called(stacks[who.stack])}"
@@ -163,15 +163,15 @@ def capacity(spec: CapacitySpec, follower: Quiet) -> Searched:
         of = header(search.trial, sought, title, (who,))
         wait_s = None if spec.wait else 0.0
         with (
-            _held(search, served.lab, follower, wait_s) as ready,
-            recorded(folder, of, spec.resume) as record,
+            _hold(search, served.lab, follower, wait_s) as ready,
+            open_record(folder, of, spec.resume) as record,
         ):
-            found = searched(search, ready, follower, record)
+            found = run_search(search, ready, follower, record)
     named = suspects(record.results, stacks, machine_cpus(of))
-    return _named(search.trial, replace(found, folder=str(folder), suspects=named), stacks)
+    return _name_result(search.trial, replace(found, folder=str(folder), suspects=named), stacks)
 
 
-def judged(results: Results, stacks: Mapping[str, Stack], folder: str = "") -> Searched:
+def judge_stored(results: Results, stacks: Mapping[str, Stack], folder: str = "") -> Searched:
     """Return what a search that is stored came to, without measuring anything; of an interrupted search, how far.
 
     Raises ResultsError where its loads are not those that the search makes.
@@ -181,25 +181,25 @@ def judged(results: Results, stacks: Mapping[str, Stack], folder: str = "") -> S
     record.replay()
     trial = search.trial
     with Bench(trial, None, search.seconds, record=record, arrivals=search.arrivals) as bench:
-        found = _come_to(search, _Loads(bench, record, search.budget), stacks, Quiet())
+        found = _search(search, _Loads(bench, record, search.budget), stacks, Quiet())
     named = suspects(results.trials, stacks, machine_cpus(results.header))
-    return _named(trial, replace(found, folder=folder, suspects=named), stacks)
+    return _name_result(trial, replace(found, folder=folder, suspects=named), stacks)
 
 
-def _named(trial: Trial, found: RateCapacity | Knee, stacks: Mapping[str, Stack]) -> Searched:
+def _name_result(trial: Trial, found: RateCapacity | Knee, stacks: Mapping[str, Stack]) -> Searched:
     called = trial.contestant.called(stacks.get(trial.contestant.stack))
     return Searched(found, called, trial.recipe.name, trial.recipe.about, trial.link)
 
 
 @contextmanager
-def _prepared(
+def _prepare(
     spec: CapacitySpec, follower: Quiet, *, commands: bool = True
 ) -> Iterator[tuple[Served, "Search"]]:
     """Yield what is served, and what is searched of it. Raises as `capacity` does."""
     if spec.stack:
         refuse_unknown(spec.stack, spec.knobs)
-    names, extra = apps.named((spec.stack,) if spec.stack else ())
-    with apps.served(spec.served, extra, follower.said, commands=commands) as served:
+    names, extra = apps.split_stacks((spec.stack,) if spec.stack else ())
+    with apps.prepare_app(spec.served, extra, follower.said, commands=commands) as served:
         name = names[0] if served.app is None else common(apps.stacks_for(served.app, served.lab, names))
         stack = served.lab.stacks[name]
         if names:
@@ -220,7 +220,7 @@ def dry_run(spec: CapacitySpec, follower: Quiet) -> RunPlan:
 
     The app is imported to see what it is; its user's commands do not run. Raises as `capacity` does.
     """
-    with _prepared(spec, follower, commands=False) as (served, search):
+    with _prepare(spec, follower, commands=False) as (served, search):
         trial, length = search.trial, search.seconds
         looks = [alone_load(trial.recipe)]
         adaptive: tuple[str, ...]
@@ -262,7 +262,7 @@ def _shares(shares: Sequence[float]) -> str:
 
 def refuse_unknown(stack: str, knobs: Knobs) -> None:
     """Raise UnknownNameError, BrokenPluginError, UnknownKnobError or BadOptionError for what no stack is or has."""
-    (name,), extra = apps.named((stack,))
+    (name,), extra = apps.split_stacks((stack,))
     stacks = catalog.stacks(extra)
     if name not in stacks:
         raise UnknownNameError("stack", name, tuple(stacks))
@@ -337,7 +337,7 @@ class Search:
         """Return what its folder says of it; `cpus` are those of the server."""
         return Sought(
             "capacity",
-            tuple(map(written, self.demands.must)),
+            tuple(map(write_condition, self.demands.must)),
             arrivals=self.arrivals,
             closed=self.closed,
             cpus=cpus,
@@ -363,14 +363,14 @@ class Search:
 
 
 @contextmanager
-def _held(search: Search, lab: Lab, follower: Preparing, wait_s: float | None) -> Iterator[Lab]:
-    """Yield the lab in which it can be booted. Raises as `opened` does."""
+def _hold(search: Search, lab: Lab, follower: Preparing, wait_s: float | None) -> Iterator[Lab]:
+    """Yield the lab in which it can be booted. Raises as `open_lab` does."""
     what = f"{'knee' if search.closed else 'capacity'} of {search.trial.cell}"
-    with opened([search.trial], lab, what, follower, wait_s) as ready:
+    with open_lab([search.trial], lab, what, follower, wait_s) as ready:
         yield ready
 
 
-def searched(search: Search, lab: Lab, follower: Follower, record: Record) -> RateCapacity | Knee:
+def run_search(search: Search, lab: Lab, follower: Follower, record: Record) -> RateCapacity | Knee:
     """Return what the search comes to in a lab that is ready; measured is what the record has not.
 
     Raises as `highest` does, and ResultsError where the record has other loads than the search makes.
@@ -386,7 +386,7 @@ def searched(search: Search, lab: Lab, follower: Follower, record: Record) -> Ra
         # Environments are made once; the budget is for what is measured.
         record.begin()
         record.replay()
-        return _come_to(search, _Loads(bench, record, search.budget, live=True), lab.stacks, follower)
+        return _search(search, _Loads(bench, record, search.budget, live=True), lab.stacks, follower)
 
 
 def highest(
@@ -406,8 +406,8 @@ def highest(
     DriverError, and AppAnswersWrongError where an app, booted for the first time or once more, does not answer.
     """
     search = Search(trial, demands, seconds=seconds, arrivals=arrivals, rates=rates, beside=False)
-    with _held(search, lab, follower, wait_s) as ready:
-        found = searched(search, ready, follower, Record())
+    with _hold(search, lab, follower, wait_s) as ready:
+        found = run_search(search, ready, follower, Record())
     assert isinstance(found, RateCapacity)
     return found
 
@@ -431,7 +431,7 @@ class _Loads:
         return not self.live and not self.record.replays
 
 
-def _come_to(
+def _search(
     search: Search, loads: _Loads, stacks: Mapping[str, Stack], follower: Follower
 ) -> RateCapacity | Knee:
     """Return what the search comes to."""
@@ -475,7 +475,7 @@ class _Rates:
         """Of the highest rate that held; where a rate was proven, of the proof."""
 
     def run(self) -> RateCapacity:
-        """Return what came of it; what `_come_to` knows is not filled in."""
+        """Return what came of it; what `_search` knows is not filled in."""
         try:
             found = self._found()
         except NotStoredError as error:
@@ -492,7 +492,7 @@ class _Rates:
                 why = "the capacity itself is not known"
                 self._left_out.append(f"latency over load and overload: {why}")
         return RateCapacity(
-            tuple(map(written, self._demands.every)),
+            tuple(map(write_condition, self._demands.every)),
             found,
             None,
             None,
@@ -505,14 +505,16 @@ class _Rates:
         )
 
     def _found(self) -> RateFound:
-        measuring = Measuring(self._look, self._near, self._bench.stop, self._prove, stopped=self._stopped)
+        measuring = Measuring(
+            self._look, self._near, self._bench.stop, self._prove, stopped=self._why_stopped
+        )
         alone = self._bench.alone()
         if why := self._bench.wrong_anyway(self._demands):
             return RateFound(Ending.NEVER, None, why, ())
         rates = self._search.rates
-        return highest_rate(measuring, rates if rates.first else self._looked(rates, alone))
+        return highest_rate(measuring, rates if rates.first else self._begin_from_look(rates, alone))
 
-    def _looked(self, search: RateSearch, alone: Measurement) -> RateSearch:
+    def _begin_from_look(self, search: RateSearch, alone: Measurement) -> RateSearch:
         """Return a search that begins where a short look says."""
         rps = alone.load.ended_rps
         names = {
@@ -549,7 +551,7 @@ class _Rates:
         self._follower.tried(tried, measured)
         return tried, measured
 
-    def _stopped(self) -> str:
+    def _why_stopped(self) -> str:
         """Return why the search makes no further load; empty: it may."""
         if self._budget.search_ends(self._loads.record.at_s, self._next_s(), self._search.seconds):
             return self._budget.spent
@@ -599,7 +601,7 @@ class _Rates:
                 self._bench.stop()
             for share in in_turn(boot):
                 pace = Open(share * capacity, self._search.arrivals)
-                measured, why = self._shown(pace, lengths[share], Purpose.LATENCY)
+                measured, why = self._show_load(pace, lengths[share], Purpose.LATENCY)
                 if measured is None:
                     self._left_out.append(f"latency at {share * 100:g} %: {why}")
                 else:
@@ -619,7 +621,7 @@ class _Rates:
                 continue
             if number:
                 self._bench.stop()
-            measured, why = self._shown(pace, pace.span_s, Purpose.OVERLOAD)
+            measured, why = self._show_load(pace, pace.span_s, Purpose.OVERLOAD)
             if measured is None:
                 self._left_out.append(f"{what}: {why}")
                 continue
@@ -633,10 +635,12 @@ class _Rates:
             return self._budget.spent
         return INTERRUPTED if self._loads.at_an_end else ""
 
-    def _shown(self, pace: Open | Schedule, seconds: float, purpose: Purpose) -> tuple[Result | None, str]:
+    def _show_load(
+        self, pace: Open | Schedule, seconds: float, purpose: Purpose
+    ) -> tuple[Result | None, str]:
         """Return what a load came to, or none and why: the answer that is there is not lost by it."""
         try:
-            return self._bench.shown(pace, seconds, purpose), ""
+            return self._bench.run_to_end(pace, seconds, purpose), ""
         except NotStoredError as error:
             return None, error.reason or INTERRUPTED
         except (NoServerError, AppAnswersWrongError, AppNotServedError):
@@ -663,7 +667,7 @@ class _Counts:
         """Of the closed loop with the most right answers."""
 
     def run(self) -> Knee:
-        """Return what came of it; what `_come_to` knows is not filled in."""
+        """Return what came of it; what `_search` knows is not filled in."""
         law: Scalability | None = None
         try:
             self._bench.alone()

@@ -70,7 +70,7 @@ def load(work: Work, on_event: OnEvent) -> Document:
         raise UsageError("--idle holds connections from this machine; leave it out with --agents")
     agents = work.agents or "1"
     if agents == AUTO:
-        need = looked(work.spec)
+        need = agents_needed(work.spec)
         agents, work.notes = str(need.agents), [*work.notes, need.note]
     with by_agents(agents, Path(work.keys) if work.keys else None) as carried:
         document = carried(work.spec, on_event)
@@ -79,7 +79,7 @@ def load(work: Work, on_event: OnEvent) -> Document:
     return document
 
 
-def looked(spec: LoadSpec) -> Need:
+def agents_needed(spec: LoadSpec) -> Need:
     """Return how many agents of this machine a load takes, by a short load of the same target by one of them.
 
     Raises UsageError for a closed loop, TooFewCpusError where this machine has too few, and what `load` does.
@@ -124,7 +124,7 @@ def _more(spec: LoadSpec, document: Mapping[str, Any]) -> str | None:
 @contextmanager
 def by_agents(agents: str, folder: Path | None = None) -> Iterator[Callable[[LoadSpec, OnEvent], Document]]:
     """Yield what carries loads, one after the other, by the same agents; it and this raise what `load` does."""
-    with reached(agents, folder) as (text, keys_folder):
+    with reach(agents, folder) as (text, keys_folder):
         address = talking.Address.read(text)
         security = talking.security(address.scheme, keys_folder)
 
@@ -136,9 +136,9 @@ def by_agents(agents: str, folder: Path | None = None) -> Iterator[Callable[[Loa
 
 
 def overview(agents: str, folder: Path | None = None, *, transfers: bool = False) -> dict[str, Any]:
-    """Return a `velodrome/agents/1` document: the rows of `listed`, and what lies between agents.
+    """Return a `velodrome/agents/1` document: the rows of `list_agents`, and what lies between agents.
 
-    `transfers`: also how much goes through, which takes some seconds. Raises what `listed` does.
+    `transfers`: also how much goes through, which takes some seconds. Raises what `list_agents` does.
     """
     address = talking.Address.read(agents)
     security = talking.security(address.scheme, folder)
@@ -146,31 +146,31 @@ def overview(agents: str, folder: Path | None = None, *, transfers: bool = False
 
 
 async def _overview(address: talking.Address, security: Any, transfers: bool) -> dict[str, Any]:
-    async with _met(address, security) as players:
+    async with _meet(address, security) as players:
         found = await mesh.between(players, transfers)
         return {
             "schema": "velodrome/agents/1",
             "coordinator": str(address),
             "agents": [_row(player) for player in players],
-            "between": [asdict(one) for one in found.pairs],
+            "between": [asdict(pair) for pair in found.pairs],
             "left_out": found.left_out,
         }
 
 
-def listed(agents: str, folder: Path | None = None) -> list[dict[str, Any]]:
+def list_agents(agents: str, folder: Path | None = None) -> list[dict[str, Any]]:
     """Return what agents a coordinator has, with their clocks. Raises what `load` does of the way to them."""
     address = talking.Address.read(agents)
     security = talking.security(address.scheme, folder)
-    return talking.run(_listed(address, security))
+    return talking.run(_list_agents(address, security))
 
 
-async def _listed(address: talking.Address, security: Any) -> list[dict[str, Any]]:
-    async with _met(address, security) as players:
+async def _list_agents(address: talking.Address, security: Any) -> list[dict[str, Any]]:
+    async with _meet(address, security) as players:
         return [_row(player) for player in players]
 
 
 @asynccontextmanager
-async def _met(address: talking.Address, security: Any) -> AsyncIterator[list[Player]]:
+async def _meet(address: talking.Address, security: Any) -> AsyncIterator[list[Player]]:
     """Yield the agents of a coordinator, their clocks read; hang up afterwards."""
     players = await conducting.present(address, security)
     try:
@@ -183,7 +183,7 @@ async def _met(address: talking.Address, security: Any) -> AsyncIterator[list[Pl
 
 def _row(player: Player) -> dict[str, Any]:
     assert player.before is not None
-    best = min(one.round_trip_ns for one in player.readings)
+    best = min(reading.round_trip_ns for reading in player.readings)
     return dict(player.facts) | {
         "address": player.line.address,
         "offset_ms": player.before.ns / 1e6,
@@ -193,7 +193,7 @@ def _row(player: Player) -> dict[str, Any]:
 
 
 @contextmanager
-def reached(agents: str, folder: Path | None) -> Iterator[tuple[str, Path | None]]:
+def reach(agents: str, folder: Path | None) -> Iterator[tuple[str, Path | None]]:
     """Yield the address of a coordinator and its keys: that which is named, or one that is started for this.
 
     Raises ClusterAddressError, ClusterKeysError, CoordinatorError.
@@ -206,7 +206,7 @@ def reached(agents: str, folder: Path | None) -> Iterator[tuple[str, Path | None
         return
     if agents == AUTO or not 1 <= int(agents) <= MOST_LOCAL:
         raise ClusterAddressError(agents)
-    with scratch.held("keys") as made:
+    with scratch.hold_folder("keys") as made:
         keys.make(made)
         with coordinator.coordinating(LOOPBACK, 0, int(agents), scheme="tls", folder=made) as address:
             yield address, made

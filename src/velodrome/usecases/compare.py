@@ -117,7 +117,7 @@ def compare(spec: CompareSpec, out: Path | None, follower: Quiet) -> Raced:
     ):
         field = _field(spec, follower, elsewhere, source)
         where = _folder(field, out)
-        looks = _looks(field, where, follower)
+        looks = _look_at_apps(field, where, follower)
         return race.run(_race(field, looks), where, follower)
 
 
@@ -127,7 +127,7 @@ def _source(spec: CompareSpec) -> Iterator[Revision | None]:
     if not spec.revision:
         yield None
         return
-    with revisions.checked_out(folder(spec.apps[0].cwd), (spec.revision,)) as (found,):
+    with revisions.check_out(folder(spec.apps[0].cwd), (spec.revision,)) as (found,):
         yield found
 
 
@@ -143,7 +143,7 @@ def dry_run(spec: CompareSpec, out: Path | None, follower: Quiet) -> RunPlan:
     ):
         field = _field(spec, follower, elsewhere, source)
         where = _folder(field, out)
-        begun = _begun(where) if spec.resume else None
+        begun = _begun_study(where) if spec.resume else None
         plan = replace(race.plan(_race(field, _looks_of(begun)), where), hosts=who)
         if begun is not None:
             return plan
@@ -171,8 +171,8 @@ class _Field:
 def _field(
     spec: CompareSpec, follower: Quiet, elsewhere: Elsewhere | None = None, source: Revision | None = None
 ) -> _Field:
-    found = tuple(look(one) if source is None else _at(one, source) for one in spec.apps)
-    if (spec.send or spec.revision) and (outside := [one for one in found if not _within(one)]):
+    found = tuple(look(app) if source is None else _at(app, source) for app in spec.apps)
+    if (spec.send or spec.revision) and (outside := [app for app in found if not _within(app)]):
         where = folder(spec.apps[0].cwd)
         raise SendingError(
             where, f"{outside[0].path} is imported from {outside[0].source}", "Name that with --cwd"
@@ -180,9 +180,9 @@ def _field(
     lab = replace(lab_for(spec.apps[0], spec.extra), profile=take)
     if elsewhere is not None:
         lab = elsewhere.lab(lab)  # how many workers there are depends on the CPUs of the server's host
-    comparison = laid_out(found, spec.terms, lab)
-    for one in found:
-        follower.said(f"{one.path} is {one.what}, called through {' or '.join(one.interfaces)}")
+    comparison = lay_out(found, spec.terms, lab)
+    for app in found:
+        follower.said(f"{app.path} is {app.what}, called through {' or '.join(app.interfaces)}")
     for sentence in unread(comparison, lab):
         follower.said(sentence)
     return _Field(spec, found, lab, interpreter.find_interpreter(found[0].python).version, elsewhere)
@@ -202,12 +202,12 @@ def _within(app: App) -> bool:
 
 def _folder(field: _Field, out: Path | None) -> Path:
     """Return where it goes; one that was interrupted in its look has no results beside it yet."""
-    name = laid_out(field.apps, field.spec.terms, field.lab).study.name
+    name = lay_out(field.apps, field.spec.terms, field.lab).study.name
     return race.folder(name, out, field.spec.resume, holds=f"**/{store.NAME}")
 
 
 def _race(field: _Field, looks: Mapping[str, Look]) -> race.Race:
-    comparison = laid_out(field.apps, field.spec.terms, field.lab, looks)
+    comparison = lay_out(field.apps, field.spec.terms, field.lab, looks)
     return race.Race(
         comparison.study,
         comparison.matrix,
@@ -264,10 +264,10 @@ def two_digits(rate: float) -> float:
     return round(math.floor(rate / step + 1e-9) * step, 9)
 
 
-def _looks(field: _Field, where: Path, follower: Quiet) -> Mapping[str, Look]:
+def _look_at_apps(field: _Field, where: Path, follower: Quiet) -> Mapping[str, Look]:
     """Return what the look at each app found, by question; measure it unless this run has it. Raises as `compare`."""
     resumed, found = field.spec.resume, where / LOOK / store.NAME
-    begun = _begun(where) if resumed else None
+    begun = _begun_study(where) if resumed else None
     if begun is not None or (resumed and not found.exists()):
         return _looks_of(begun)
     if not resumed and (where / store.NAME).exists():
@@ -282,17 +282,17 @@ def _looks(field: _Field, where: Path, follower: Quiet) -> Mapping[str, Look]:
     looks = {}
     for question in looking.study.questions:
         answered = {
-            one.trial.contestant.label: one.load.throughput_rps
-            for one in results.trials
-            if isinstance(one, Measurement) and one.trial.question == question.name
+            trial.trial.contestant.label: trial.load.throughput_rps
+            for trial in results.trials
+            if isinstance(trial, Measurement) and trial.trial.question == question.name
         }
         looks[question.name] = found_look = look_at(answered, question.loads[0].duration_s)
         if field.spec.terms.rate is None:
-            follower.said(f"{question.name}: {_said(found_look, looking.called)}")
+            follower.said(f"{question.name}: {_look_sentence(found_look, looking.called)}")
     return looks
 
 
-def _said(found: Look, called: Mapping[str, str]) -> str:
+def _look_sentence(found: Look, called: Mapping[str, str]) -> str:
     if found.rate is None:
         return f"nobody answered within {quantity.span(found.seconds)}, so latency is not compared: give a --rate"
     return (
@@ -304,11 +304,11 @@ def _said(found: Look, called: Mapping[str, str]) -> str:
 def _look(field: _Field, resume: bool) -> race.Race:
     terms = field.spec.terms
     closed = Load(Closed(terms.connections), min(LOOK_S, terms.seconds), LOOK_WARMUP_S)
-    whole = laid_out(field.apps, terms, field.lab).study
+    whole = lay_out(field.apps, terms, field.lab).study
     study = replace(
         whole,
         name=f"{whole.name}-look",
-        questions=tuple(replace(one, loads=(closed,)) for one in whole.questions),
+        questions=tuple(replace(question, loads=(closed,)) for question in whole.questions),
         blocks=1,
         until_settled=False,
         budget_s=None,
@@ -328,16 +328,20 @@ def _look(field: _Field, resume: bool) -> race.Race:
     )
 
 
-def _begun(where: Path) -> Study | None:
+def _begun_study(where: Path) -> Study | None:
     """Return the study that results were begun with; None: there are none, or not a whole header yet."""
     try:
-        return store.begun(where).study
+        return store.read_header(where).study
     except ResultsError:
         return None
 
 
 def _looks_of(begun: Study | None) -> Mapping[str, Look]:
-    return {one.name: one.look for one in begun.questions if one.look is not None} if begun else {}
+    return (
+        {question.name: question.look for question in begun.questions if question.look is not None}
+        if begun
+        else {}
+    )
 
 
 class _Looking(Quiet):
@@ -367,11 +371,11 @@ class Comparison:
     def contestants(self, app: App) -> tuple[Contestant, ...]:
         """Return who races with an app."""
         first = [session.trials[0] for session in self.matrix.sessions if session.trials[0].block == 0]
-        labels = {one.contestant.label for one in first if one.app == app}
+        labels = {trial.contestant.label for trial in first if trial.app == app}
         return tuple(one for one in self.study.contestants if one.label in labels)
 
 
-def laid_out(
+def lay_out(
     apps: Sequence[App], terms: Terms, lab: Lab, looks: Mapping[str, Look] = MappingProxyType({})
 ) -> Comparison:
     """Return the study of apps: one question each, and every stack that can serve it.
@@ -461,15 +465,15 @@ def _layers(question: Question, contestants: Sequence[Contestant], terms: Terms,
     return [
         replace(
             question,
-            name=f"{question.name}~{one.framework or one.layer}",
+            name=f"{question.name}~{baseline.framework or baseline.layer}",
             loads=loads,
             contestants=(label,),
             app=served,
             look=None,
-            baseline=one,
-            profile=as_profile(question.loads[-1]) if one.layer == "app" else None,
+            baseline=baseline,
+            profile=as_profile(question.loads[-1]) if baseline.layer == "app" else None,
         )
-        for one, served in layers
+        for baseline, served in layers
     ]
 
 
@@ -515,7 +519,7 @@ def name_of(app: App) -> str:
 
 def unread(comparison: Comparison, lab: Lab) -> tuple[str, ...]:
     """Return what the apps' stacks would read by themselves and do not while they are compared, as sentences."""
-    apps = [one.app for one in comparison.study.answered if one.app is not None]
+    apps = [question.app for question in comparison.study.answered if question.app is not None]
     found = (unread_settings(app, _stacks(comparison, app, lab)) for app in apps)
     return tuple(dict.fromkeys(sentence for sentence in found if sentence))
 

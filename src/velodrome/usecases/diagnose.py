@@ -13,14 +13,14 @@ from pathlib import Path
 from threading import Timer
 
 from velodrome.diagnoses.fault import Absent, Experiment, Fault, Suspect, Unknown, catalogue, plateau
-from velodrome.diagnoses.fault import stepped as steps_of
+from velodrome.diagnoses.fault import third_party_evidence as steps_of
 from velodrome.guest import catalog
 from velodrome.guest.stack import Stack
 from velodrome.judge import diagnosis as judge
 from velodrome.judge.search.holding import Demands
 from velodrome.judge.search.rate import RateSearch
 from velodrome.model import quantity
-from velodrome.model.condition import Condition, written
+from velodrome.model.condition import Condition, write_condition
 from velodrome.model.diagnosis import (
     AS_IT_IS,
     BEATING,
@@ -49,17 +49,18 @@ from velodrome.model.errors import (
     UsageError,
 )
 from velodrome.model.load import Limits, Link
+from velodrome.model.quantity import significant
 from velodrome.model.search import Ending, RateCapacity, RateFound
 from velodrome.model.symptoms import Point, Reused, Setting, Slope, Stepped, Symptoms, Watched
 from velodrome.model.trial import Contestant, Trial
 from velodrome.run.instruments import arms, heartbeat, screens, situations
-from velodrome.run.instruments.standing import Standing, contestant_of, say_warm, standing, treated
+from velodrome.run.instruments.standing import Standing, contestant_of, say_warm, serve_treated, standing
 from velodrome.run.lab import Lab
-from velodrome.run.racing.opening import opened
+from velodrome.run.racing.opening import open_lab
 from velodrome.usecases import apps
 from velodrome.usecases.apps import Served, ServedSpec
 from velodrome.usecases.bench import UNLIMITED, trial_of
-from velodrome.usecases.capacity import Search, searched
+from velodrome.usecases.capacity import Search, run_search
 from velodrome.usecases.load_blocks import common
 from velodrome.usecases.quiet import Quiet
 from velodrome.usecases.recording import Record
@@ -153,13 +154,13 @@ class Sentences(Quiet):
         self._tell(f"{diagnosis.id}: {diagnosis.ruling}: {diagnosis.reason}")
 
 
-def chosen(only: tuple[str, ...], skip: tuple[str, ...]) -> dict[str, Fault]:
+def choose_faults(only: tuple[str, ...], skip: tuple[str, ...]) -> dict[str, Fault]:
     """Return the faults that are looked for, by id. Raises UnknownNameError."""
     every = catalogue()
     for name in (*only, *skip):
         if name not in every:
             raise UnknownNameError("fault", name, tuple(every))
-    return {name: one for name, one in every.items() if (not only or name in only) and name not in skip}
+    return {name: fault for name, fault in every.items() if (not only or name in only) and name not in skip}
 
 
 def diagnose(spec: DoctorSpec, follower: Quiet) -> Examination:
@@ -177,12 +178,12 @@ def diagnose(spec: DoctorSpec, follower: Quiet) -> Examination:
 
         return diagnose_on_hosts.diagnose_there(spec, follower)
     began = time.monotonic()
-    faults = chosen(spec.only, spec.skip)
+    faults = choose_faults(spec.only, spec.skip)
     with (
-        _prepared(spec, follower) as (one, trial),
-        opened(
+        _prepare(spec, follower) as (served, trial),
+        open_lab(
             [trial, *_elsewhere(trial, faults)],
-            one.lab,
+            served.lab,
             f"doctor of {trial.cell}",
             follower,
             None if spec.wait else 0.0,
@@ -193,31 +194,37 @@ def diagnose(spec: DoctorSpec, follower: Quiet) -> Examination:
         case.examine(Slo(spec.slo, slo_s(spec.budget_s)) if spec.slo else None)
         who = trial.contestant
         return Examination(
-            one.label,
+            served.label,
             who.called(lab.stacks[who.stack]),
             surest_first(case.diagnoses),
             tuple(case.untried),
             case.screens,
             case.unexplained(),
             time.monotonic() - began,
-            one.app.cwd if one.app else "",
+            served.app.cwd if served.app else "",
             slo=case.slo,
             timeline=case.timeline,
         )
 
 
 @contextmanager
-def _prepared(spec: DoctorSpec, follower: Quiet) -> Iterator[tuple[Served, Trial]]:
-    names, extra = apps.named((spec.stack,) if spec.stack else ())
+def _prepare(spec: DoctorSpec, follower: Quiet) -> Iterator[tuple[Served, Trial]]:
+    names, extra = apps.split_stacks((spec.stack,) if spec.stack else ())
     if names:
-        spec.knobs.of(_known(names[0], extra))
-    with apps.served(spec.served, extra, follower.said) as one:
-        name = names[0] if one.app is None else common(apps.stacks_for(one.app, one.lab, names))
-        who = Contestant(name, spec.knobs.of(one.lab.stacks[name]))
+        spec.knobs.of(_find_stack(names[0], extra))
+    with apps.prepare_app(spec.served, extra, follower.said) as served:
+        name = names[0] if served.app is None else common(apps.stacks_for(served.app, served.lab, names))
+        who = Contestant(name, spec.knobs.of(served.lab.stacks[name]))
         yield (
-            one,
+            served,
             trial_of(
-                spec.study, one.recipe, who, spec.limits, app=one.app, python=one.python, link=spec.link
+                spec.study,
+                served.recipe,
+                who,
+                spec.limits,
+                app=served.app,
+                python=served.python,
+                link=spec.link,
             ),
         )
 
@@ -225,11 +232,13 @@ def _prepared(spec: DoctorSpec, follower: Quiet) -> Iterator[tuple[Served, Trial
 def _elsewhere(trial: Trial, faults: Mapping[str, Fault]) -> Iterator[Trial]:
     """Yield the trial on each other stack that an experiment may serve it on: its environment is made beforehand."""
     who = trial.contestant
-    for name in sorted({one.elsewhere[who.stack] for one in faults.values() if who.stack in one.elsewhere}):
+    for name in sorted(
+        {fault.elsewhere[who.stack] for fault in faults.values() if who.stack in fault.elsewhere}
+    ):
         yield replace(trial, contestant=replace(who, stack=name, knobs={}))
 
 
-def _known(name: str, extra: tuple[str, ...]) -> Stack:
+def _find_stack(name: str, extra: tuple[str, ...]) -> Stack:
     stacks = catalog.stacks(extra)
     if name not in stacks:
         raise UnknownNameError("stack", name, tuple(stacks))
@@ -294,11 +303,11 @@ class Case:
 
         With an SLO its rate is searched after the first screens, and once more at the end where something was cured.
         """
-        lacks = [Evidence("lacking", one) for one in screens.lacking()]
-        for one in lacks:
-            self._follower.said(one.said)
-        seen = self._screened(first=True)
-        self.screens = (*lacks, *_said(seen))
+        lacks = [Evidence("lacking", one) for one in screens.list_lacking()]
+        for evidence in lacks:
+            self._follower.said(evidence.said)
+        seen = self._screen(first=True)
+        self.screens = (*lacks, *_screen_evidence(seen))
         self.timeline = seen.watched.timeline if seen.watched else None
         self._follower.screened(self.screens)
         if slo is None:
@@ -307,7 +316,7 @@ class Case:
         as_it_is = self._rate(slo)
         self._deadline -= slo.seconds  # what the other search takes is no experiment's
         self._look_for_causes(seen)
-        conditions = tuple(map(written, slo.conditions))
+        conditions = tuple(map(write_condition, slo.conditions))
         if not self._base:
             why = "no cause was cured" if self._causes() else "no cause was proven"
             self.slo = SloHolds(conditions, as_it_is, None, why)
@@ -317,12 +326,14 @@ class Case:
         if len(self._causes()) == 1 and (lost := judge.rate_lost(as_it_is, cured)) is not None:
             # Of several causes none has this effect by itself.
             self.diagnoses = [
-                replace(one, effect={**one.effect, "slo_rps": lost}) if one.ruling is Ruling.CAUSE else one
-                for one in self.diagnoses
+                replace(diagnosis, effect={**diagnosis.effect, "slo_rps": lost})
+                if diagnosis.ruling is Ruling.CAUSE
+                else diagnosis
+                for diagnosis in self.diagnoses
             ]
 
     def _causes(self) -> list[Diagnosis]:
-        return [one for one in self.diagnoses if one.ruling is Ruling.CAUSE]
+        return [diagnosis for diagnosis in self.diagnoses if diagnosis.ruling is Ruling.CAUSE]
 
     def _rate(self, slo: Slo) -> SloRate:
         """Search the highest rate at which an SLO holds with the cures so far."""
@@ -330,7 +341,7 @@ class Case:
         # What waits for a warm app takes the first server for warm after a while, and a later one at once.
         waits = WAITS_FOR_WARMTH in self._base.give
         try:
-            with treated(self._trial, self._lab, self._base) as (trial, lab, folder):
+            with serve_treated(self._trial, self._lab, self._base) as (trial, lab, folder):
                 search = Search(
                     trial,
                     Demands(must=slo.conditions),
@@ -343,7 +354,7 @@ class Case:
                 warm.daemon = True
                 warm.start()
                 try:
-                    found = searched(search, lab, Quiet(), Record())
+                    found = run_search(search, lab, Quiet(), Record())
                 finally:
                     warm.cancel()
                     warm.join()
@@ -356,7 +367,7 @@ class Case:
         for _ in range(ROUNDS):
             if not self._round(seen) or self._left_s() < self._screens_s():
                 break
-            seen = self._screened()
+            seen = self._screen()
         else:
             return
         self._give_up(seen)
@@ -365,10 +376,10 @@ class Case:
         """Return the share of a request's time that is left (`judge.diagnosis.unexplained`); None: not known."""
         first, last = (self._slopes[0], self._slopes[-1]) if self._slopes else (None, None)
         cures = sum(
-            one.ruling is Ruling.CAUSE
-            and one.proof == "cure"
-            and not any(evidence.kind == "counts" for evidence in one.evidence)
-            for one in self.diagnoses
+            diagnosis.ruling is Ruling.CAUSE
+            and diagnosis.proof == "cure"
+            and not any(evidence.kind == "counts" for evidence in diagnosis.evidence)
+            for diagnosis in self.diagnoses
         )
         if first is None or last is None or cures >= len(self._slopes):
             return None
@@ -387,14 +398,14 @@ class Case:
     def _screens_s(self) -> float:
         """Return about how long all screens take."""
         slow = SLOW_SCREENS * self._each_s if self._each_s > SLOW_S else 0.0
-        steps = any(one.steps for one in self._faults.values())
+        steps = any(fault.steps for fault in self._faults.values())
         has_third_parties = self._trial.app is not None and bool(self._trial.app.third_parties)
         stepping = 2 * self._boot_s + STEPPED_S if steps and has_third_parties else 0.0
         return 2 * self._boot_s + 15 + slow + stepping
 
     # --- Screens.
 
-    def _screened(self, *, first: bool = False) -> Symptoms:
+    def _screen(self, *, first: bool = False) -> Symptoms:
         """Run all screens on the app with the cures so far. Those of the first server must stand."""
         failed: list[str] = []
         found: tuple[Slope, Reused | None] | None = None
@@ -403,7 +414,7 @@ class Case:
         self._follower.preparing(f"screens: {self._base.about}")
         began = time.monotonic()
         try:
-            found = self._climbed(failed)
+            found = self._climb(failed)
         except NOT_SERVED as error:
             if first:
                 raise
@@ -423,7 +434,7 @@ class Case:
         except NOT_SERVED as error:
             failed.append(str(error).splitlines()[0])
             version = ""
-        steps = self._stepped(found[0] if found else None, failed)
+        steps = self._step_third_parties(found[0] if found else None, failed)
         self._follower.preparing(f"screened in {quantity.duration(time.monotonic() - began)}")
         return Symptoms(
             found[0] if found else None,
@@ -441,9 +452,9 @@ class Case:
             steps,
         )
 
-    def _stepped(self, found: Slope | None, failed: list[str]) -> Stepped | None:
+    def _step_third_parties(self, found: Slope | None, failed: list[str]) -> Stepped | None:
         """Have third parties take longer, where a fault is looked for that this shows."""
-        if not any(one.steps for one in self._faults.values()):
+        if not any(fault.steps for fault in self._faults.values()):
             return None
         knee = found.knee if found else LEAST_CONNECTIONS
         connections = min(max(2 * knee, MANY_CONNECTIONS), MOST_CONNECTIONS)
@@ -453,7 +464,7 @@ class Case:
             failed.append(f"third parties that take longer: {str(error).splitlines()[0]}")
             return None
 
-    def _climbed(self, failed: list[str]) -> tuple[Slope, Reused | None]:
+    def _climb(self, failed: list[str]) -> tuple[Slope, Reused | None]:
         """Return the slope, and what reused connections do; a server that dies of it is followed by a fresh one."""
         stack = self._lab.stacks[self._trial.contestant.stack]
         points: tuple[Point, ...] = ()
@@ -491,7 +502,7 @@ class Case:
                 pairs = screens.ends(server, points)
             except NoServerError as error:
                 failed.append(f"once more, with the most throughput: {error.reason}")
-                pairs = ((alone.rps, max(one.rps for one in points)),)
+                pairs = ((alone.rps, max(point.rps for point in points)),)
             else:
                 self._look(server, failed)
             return judge.slope(points, pairs), reused
@@ -501,7 +512,7 @@ class Case:
         setting = self._setting()
         if self._met or not setting.plain:
             return
-        every = {one.name: one.look(setting) for one in self._faults.values() if one.look is not None}
+        every = {fault.name: fault.look(setting) for fault in self._faults.values() if fault.look is not None}
         chosen = [(name, probe) for name, probe in every.items() if probe is not None]
         # A burst is still being answered when it is over: what is short is tried first.
         for name, probe in sorted(chosen, key=lambda one: (one[1].ends, one[1].seconds)):
@@ -522,7 +533,7 @@ class Case:
         knobs = stack.settings(who.knobs)
         app = self._trial.app
         plain = catalog.interface(stack.interface).protocol == "http" and not (app and app.proto)
-        bodies = [one.body for one in app.requests] if app else [self._trial.recipe.upload]
+        bodies = [request.body for request in app.requests] if app else [self._trial.recipe.upload]
         return Setting(
             who.stack,
             knobs,
@@ -546,7 +557,7 @@ class Case:
                 continue
             self._tried.add((fault.name, self._base.about))
             self._follower.trying(fault.name, suspect.why, needed)
-            found = self._tested(fault, suspect, seen)
+            found = self._test(fault, suspect, seen)
             self._replace(found)
             self._follower.diagnosed(found)
             probe = suspect.experiments[0].probe
@@ -557,7 +568,7 @@ class Case:
     def _suspects(self, seen: Symptoms) -> list[tuple[Fault, Suspect]]:
         """Return what to try, the most promising first; what the screens rule out, or leave open, is a diagnosis."""
         found: list[tuple[float, Fault, Suspect]] = []
-        proven = {one.id for one in self.diagnoses if one.ruling is Ruling.CAUSE}
+        proven = {diagnosis.id for diagnosis in self.diagnoses if diagnosis.ruling is Ruling.CAUSE}
         for fault in self._faults.values():
             screened = fault.screen(seen)
             if isinstance(screened, Suspect) and screened.experiments:
@@ -573,12 +584,12 @@ class Case:
         """Whether its cure is there already: of call sites the same one, of a bound any that was raised."""
         base = self._base
         return any(
-            (one.treatment and one.treatment.about in base.about)
+            (experiment.treatment and experiment.treatment.about in base.about)
             or any(
                 name in base.give and not isinstance(value, list)
-                for name, value in one.treatment.give.items()
+                for name, value in experiment.treatment.give.items()
             )
-            for one in experiments
+            for experiment in experiments
         )
 
     def _seconds(self, experiment: Experiment, seen: Symptoms) -> float:
@@ -588,11 +599,11 @@ class Case:
         each = self._boot_s + AROUND_S + _length(experiment, seen)
         return judge.LOOKS[0] * 2 * each
 
-    def _tested(self, fault: Fault, suspect: Suspect, seen: Symptoms) -> Diagnosis:
+    def _test(self, fault: Fault, suspect: Suspect, seen: Symptoms) -> Diagnosis:
         """Make the first experiment that can be made."""
         why = []
         for experiment in suspect.experiments:
-            found = self._compared(experiment, seen)
+            found = self._compare(experiment, seen)
             if isinstance(found, str):
                 why.append(found)
                 continue
@@ -613,11 +624,11 @@ class Case:
             )
         return Diagnosis(fault.name, Ruling.CANNOT_TELL, "; ".join(why), evidence=suspect.evidence)
 
-    def _compared(self, experiment: Experiment, seen: Symptoms) -> Compared:
+    def _compare(self, experiment: Experiment, seen: Symptoms) -> Compared:
         """Measure both arms until they decide; return why that cannot be done where it cannot, or need not."""
         treated = self._base.plus(experiment.treatment)
         if experiment.probe is not None:
-            return self._counted(experiment, experiment.probe, treated)
+            return self._count(experiment, experiment.probe, treated)
         load = arms.Loaded(experiment.connections, _length(experiment, seen))
         made = Arms(load.label, self._base, treated, ())
         for number in range(judge.LOOKS[-1]):
@@ -628,14 +639,14 @@ class Case:
                 before, after = self._block(treated, load, number)
             except arms.NotMeasuredError as error:
                 if made.blocks:
-                    return made, _died(error, experiment, len(made.blocks))
-                return _died(error, experiment).reason
+                    return made, _death(error, experiment, len(made.blocks))
+                return _death(error, experiment).reason
             if experiment.takes and experiment.takes not in after.took:
                 why = f"{experiment.treatment.about}: what that changes was never used under load"
                 return Absent(why) if experiment.needless else why
             made = replace(made, blocks=(*made.blocks, (before.figures, after.figures)))
             if number + 1 in judge.LOOKS:
-                found = judge.judged(made, experiment.metrics, experiment.proof)
+                found = judge.judge_arms(made, experiment.metrics, experiment.proof)
                 if found is not None:
                     if found.ruling is Ruling.CAUSE and experiment.proof == "cure":
                         self._base = treated
@@ -651,8 +662,8 @@ class Case:
             self._follower.preparing(f"block {number + 1} once more, on fresh servers: {error.reason}")
             return arms.block(self._trial, self._lab, both, load, number)
 
-    def _counted(self, experiment: Experiment, probe: Probe, treated: Treatment) -> Compared:
-        """Make a situation in both arms until they decide, as `_compared` does."""
+    def _count(self, experiment: Experiment, probe: Probe, treated: Treatment) -> Compared:
+        """Make a situation in both arms until they decide, as `_compare` does."""
         dose = experiment.proof == "dose"
         made = Counts(probe, self._base, treated, ())
         for number in range(judge.COUNT_LOOKS[-1]):
@@ -661,14 +672,14 @@ class Case:
             try:
                 probes = (probe.calm if dose else probe, probe)
                 both = (self._base.plus(experiment.seen_by), treated.plus(experiment.seen_by))
-                before, after = arms.probed(self._trial, self._lab, both, probes, number)
+                before, after = arms.probe_arms(self._trial, self._lab, both, probes, number)
             except NOT_SERVED as error:
                 return f"{probe.about}, with {treated.about}: {str(error).splitlines()[0]}"
             if experiment.takes and experiment.takes not in after.took:
                 why = f"{experiment.treatment.about}: what that changes was never used"
                 return Absent(why) if experiment.needless else why
             made = replace(made, blocks=(*made.blocks, (before.met, after.met)))
-            if number + 1 in judge.COUNT_LOOKS and (found := judge.counted(made, experiment.proof)):
+            if number + 1 in judge.COUNT_LOOKS and (found := judge.judge_counts(made, experiment.proof)):
                 # Another stack is no base for what follows: that is about the one that was named.
                 if found.ruling is Ruling.CAUSE and not dose and not experiment.treatment.stack:
                     old, self._base = self._base.about, treated
@@ -679,8 +690,12 @@ class Case:
 
     def _replace(self, found: Diagnosis) -> None:
         """Note a diagnosis in the place of an earlier one of the same fault that was no cause."""
-        self.diagnoses = [one for one in self.diagnoses if one.id != found.id or one.ruling is Ruling.CAUSE]
-        if found.ruling is Ruling.CAUSE or not any(one.id == found.id for one in self.diagnoses):
+        self.diagnoses = [
+            diagnosis
+            for diagnosis in self.diagnoses
+            if diagnosis.id != found.id or diagnosis.ruling is Ruling.CAUSE
+        ]
+        if found.ruling is Ruling.CAUSE or not any(diagnosis.id == found.id for diagnosis in self.diagnoses):
             self.diagnoses.append(found)
 
     def _give_up(self, seen: Symptoms) -> None:
@@ -692,7 +707,7 @@ class Case:
             )
 
 
-def _died(error: arms.NotMeasuredError, experiment: Experiment, blocks: int = 0) -> judge.Judged:
+def _death(error: arms.NotMeasuredError, experiment: Experiment, blocks: int = 0) -> judge.Judged:
     """Return that an experiment came to an end because a server twice could not be measured."""
     who = f"with {experiment.treatment.about}" if error.treated else "as it is"
     after = f" after {blocks} blocks" if blocks else ""
@@ -716,11 +731,11 @@ def _ruled_by_screen(fault: Fault, screened: Absent | Unknown | Suspect) -> Diag
     return Diagnosis(fault.name, Ruling.CANNOT_TELL, screened.why, evidence=evidence)
 
 
-def _evidence(said: str, measured: Arms | Counts) -> Evidence:
+def _evidence(sentence: str, measured: Arms | Counts) -> Evidence:
     """Return both arms as evidence, block by block, and of figures with the interval of each arm."""
     if isinstance(measured, Counts):
-        return Evidence("counts", said, measured.document())
-    return Evidence("arms", said, {**measured.document(), "levels": judge.levels(measured)})
+        return Evidence("counts", sentence, measured.document())
+    return Evidence("arms", sentence, {**measured.document(), "levels": judge.levels(measured)})
 
 
 def _version(text: str) -> tuple[int, int]:
@@ -729,24 +744,29 @@ def _version(text: str) -> tuple[int, int]:
     return (int(parts[0]), int(parts[1])) if len(parts) > 1 and parts[1].isdecimal() else (0, 0)
 
 
-def _said(seen: Symptoms) -> Iterator[Evidence]:
+def _screen_evidence(seen: Symptoms) -> Iterator[Evidence]:
     """Yield what the screens saw, for people and for the document."""
     yield from plateau(seen)
-    if seen.slope is not None and (worst := max(one.errors for one in seen.slope.points)) > judge.WRONG:
+    if seen.slope is not None and (worst := max(point.errors for point in seen.slope.points)) > judge.WRONG:
         yield Evidence(
             "errors",
             f"up to {worst:.0%} of the requests are not answered right, and what these take is not judged: mend that "
             "first, or declare what is right (--request 'GET /path -> 503', or a file of requests with --requests)",
-            {"share": worst, "points": [[one.connections, one.errors] for one in seen.slope.points]},
+            {"share": worst, "points": [[point.connections, point.errors] for point in seen.slope.points]},
         )
     if (watched := seen.watched) is not None:
         late, blocked = (one / watched.seconds for one in (watched.late_s, watched.blocked_s))
         loop = f"event loop late for {late:.1%} of the time, blocked for {blocked:.1%}"
-        said = loop if watched.loop else "no asyncio event loop"
-        yield Evidence("counter", said, {"late_share": late, "blocked_share": blocked, "loop": watched.loop})
+        sentence = loop if watched.loop else "no asyncio event loop"
+        yield Evidence(
+            "counter", sentence, {"late_share": late, "blocked_share": blocked, "loop": watched.loop}
+        )
     yield from steps_of(seen)
     if (reused := seen.reused) is not None:
-        said = f"p50 {reused.first_ms:.3g} ms on fresh connections, {reused.later_ms:.3g} ms on a reused one"
-        yield Evidence("latency", said, {"first_ms": reused.first_ms, "later_ms": reused.later_ms})
+        sentence = (
+            f"p50 {significant(reused.first_ms)} ms on fresh connections, {significant(reused.later_ms)} ms on "
+            "a reused one"
+        )
+        yield Evidence("latency", sentence, {"first_ms": reused.first_ms, "later_ms": reused.later_ms})
     for why in seen.failed:
         yield Evidence("failed", why)

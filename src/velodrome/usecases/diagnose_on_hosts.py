@@ -20,12 +20,12 @@ from velodrome.model import secrets
 from velodrome.model.diagnosis import Examination
 from velodrome.model.errors import ExaminationRefusedError, ExaminersGoneError, VelodromeError
 from velodrome.model.results import adapter
-from velodrome.run.apps.serving import sealed
+from velodrome.run.apps.serving import seal_request
 from velodrome.run.cluster import blocks, sending
 from velodrome.run.cluster.apart import Channel
 from velodrome.run.supervision.undisturbed import stoppable
 from velodrome.usecases.apps import AppSpec, folder, in_full, interpreter, values
-from velodrome.usecases.diagnose import DoctorSpec, Sentences, chosen, diagnose
+from velodrome.usecases.diagnose import DoctorSpec, Sentences, choose_faults, diagnose
 from velodrome.usecases.quiet import Quiet
 
 GIVEN = "examinations"
@@ -51,14 +51,14 @@ def diagnose_over(
 ) -> Iterator[tuple[int, Examination | ExaminationRefusedError]]:
     """Yield the number of a specification, and what its examination came to, as the hosts get done with them.
 
-    Raises UnknownNameError, AppVariableError, InterpreterNotFoundError, SendingError, what `race.reached` and
+    Raises UnknownNameError, AppVariableError, InterpreterNotFoundError, SendingError, what `race.reach_hosts` and
     `Hosts.begin_other` of `run/cluster/handing.py` do, and ExaminersGoneError where no host is left.
     """
     from velodrome.run.cluster import handing  # noqa: PLC0415 - brings Dask
     from velodrome.usecases import race  # noqa: PLC0415 - would import in a circle
 
     for spec in specs:
-        chosen(spec.only, spec.skip)
+        choose_faults(spec.only, spec.skip)
     there = [_as_seen_there(spec) for spec in specs]
     upcoming = iter(range(len(specs)))
     sent = {(app.cwd, app.user) for spec in there if spec.send and (app := spec.served.app) is not None}
@@ -68,13 +68,13 @@ def diagnose_over(
             "given": GIVEN,
             "needs": {"cwd": "".join(cwd for cwd, _ in sent), "user": "".join(user for _, user in sent)},
             "marked": list(secrets.marked_names()),
-            "files": "".join(base64.b64encode(sending.packed(cwd)).decode() for cwd, _ in sent),
+            "files": "".join(base64.b64encode(sending.pack(cwd)).decode() for cwd, _ in sent),
         }
     )
     done = set[int]()
     with (
         stoppable(),
-        race.reached(handing.hosts, agents, keys, user="", cwd="", allow_sdist=False) as hosts,
+        race.reach_hosts(handing.hosts, agents, keys, user="", cwd="", allow_sdist=False) as hosts,
     ):
         secret = bool(sent) or any(map(_may_hold_secrets, there))
         hosts.begin_other(begun, secret=secret, follower=follower)
@@ -112,7 +112,7 @@ def _may_hold_secrets(spec: DoctorSpec) -> bool:
     if app is None:
         return False
     names = [name for name, _ in app.headers]
-    withheld = any(sealed(request, names).fingerprint for request in in_full(app))
+    withheld = any(seal_request(request, names).fingerprint for request in in_full(app))
     return withheld or bool(app.env or app.upstreams)
 
 
@@ -130,22 +130,22 @@ class _Examiner:
     """None is compared: each app has its own, whose version is part of what is found."""
 
     def __init__(
-        self, said: Mapping[str, Any], say: Callable[[dict[str, Any]], None], _channel: Channel
+        self, message: Mapping[str, Any], say: Callable[[dict[str, Any]], None], _channel: Channel
     ) -> None:
-        secrets.mark(said["marked"])
+        secrets.mark(message["marked"])
         self._say = say
-        self._folder = sending.received(said["files"]) if said["files"] else ""
+        self._folder = sending.receive(message["files"]) if message["files"] else ""
         """Where what was sent is; removed with this process."""
 
-    def run(self, said: Mapping[str, Any]) -> None:
+    def run(self, message: Mapping[str, Any]) -> None:
         """Examine an app, and say what that comes to, or why it cannot be examined."""
-        spec = adapter(DoctorSpec).validate_python(said)
+        spec = adapter(DoctorSpec).validate_python(message)
         try:
             found = diagnose(self._here(spec), Sentences(self._follow))
         except VelodromeError as error:
             self._say({"event": "entry", "reason": secrets.mask(str(error)), "exit_code": error.exit_code})
         else:
-            plain = adapter(Examination).dump_python(secrets.masked(found), mode="json")
+            plain = adapter(Examination).dump_python(secrets.mask_noun(found), mode="json")
             self._say({"event": "entry", "examination": plain})
 
     def _here(self, spec: DoctorSpec) -> DoctorSpec:

@@ -1,6 +1,6 @@
 """What became worse or better: between two stored runs, or two revisions of an app that are raced for it.
 
-stored(before, None, criteria)          # the two revisions of one run
+compare_stored(before, None, criteria)          # the two revisions of one run
     diff(DiffSpec(app, "HEAD~1", "HEAD", Terms()), criteria, out, follower)
 
 Revisions are raced block by block until the answer is settled.
@@ -65,9 +65,9 @@ def diff(spec: DiffSpec, criteria: DiffCriteria, out: Path | None, follower: Qui
 
     Raises GitError, RevisionError, NotFromRevisionError and what a race raises.
     """
-    with apps.commands_around(spec.app, follower.said), _prepared(spec, follower) as (study, lab):
+    with apps.commands_around(spec.app, follower.said), _prepare(spec, follower) as (study, lab):
         where = race.folder(study.name, out, resume=False)
-        compared = raced(
+        compared = race_revisions(
             study,
             lab,
             where,
@@ -83,13 +83,13 @@ def diff(spec: DiffSpec, criteria: DiffCriteria, out: Path | None, follower: Qui
 
 
 @contextmanager
-def _prepared(spec: DiffSpec, follower: Quiet) -> Iterator[tuple[Study, Lab]]:
+def _prepare(spec: DiffSpec, follower: Quiet) -> Iterator[tuple[Study, Lab]]:
     """Check both revisions out, and yield the study of them with its lab. Raises as `diff` does."""
     refuse_count("blocks", spec.blocks)
-    with revisions.checked_out(apps.folder(spec.app.cwd), (spec.before, spec.after)) as found:
+    with revisions.check_out(apps.folder(spec.app.cwd), (spec.before, spec.after)) as found:
         lab = apps.lab_for(spec.app, spec.extra)
         follower.said(f"{found[0].name} against {found[1].name}")
-        study = laid_out(spec.app, found, spec.terms, lab)
+        study = lay_out(spec.app, found, spec.terms, lab)
         apps.say_unread(
             [question.app for question in study.questions],
             [lab.stacks[contestant.stack] for contestant in study.contestants],
@@ -103,7 +103,7 @@ def dry_run(spec: DiffSpec, follower: Quiet) -> RunPlan:
 
     Its user's commands do not run. Raises as `diff` does.
     """
-    with apps.as_user_of(spec.app, follower.said), _prepared(spec, follower) as (study, lab):
+    with apps.as_user_of(spec.app, follower.said), _prepare(spec, follower) as (study, lab):
         sessions = matrix.lay_out(replace(study, blocks=spec.blocks or study.blocks), lab.stacks).sessions
         more = f"more such blocks while a difference is not decided, up to {LAST_LOOK} in all"
         return plan_of(
@@ -116,7 +116,7 @@ def dry_run(spec: DiffSpec, follower: Quiet) -> RunPlan:
         )
 
 
-def stored(
+def compare_stored(
     before: Results, after: Results | None, criteria: DiffCriteria, named: tuple[str, str] = ("", "")
 ) -> Diff:
     """Compare two stored runs, or without `after` the two revisions of one run; `named` are what they are called.
@@ -140,7 +140,7 @@ def _suspects(runs: Sequence[Results], stacks: Mapping[str, Stack]) -> tuple[Sus
     return tuple(found.values())
 
 
-def laid_out(spec: AppSpec, both: Sequence[Revision], terms: Terms, lab: Lab) -> Study:
+def lay_out(spec: AppSpec, both: Sequence[Revision], terms: Terms, lab: Lab) -> Study:
     """Return the study of both revisions: a question each, on the stacks of `terms` or the common stack that fits.
 
     Raises what `apps.look` does, NoStackFitsError, and NotFromRevisionError for an app that is not imported from its
@@ -173,7 +173,7 @@ def laid_out(spec: AppSpec, both: Sequence[Revision], terms: Terms, lab: Lab) ->
     )
 
 
-def raced(
+def race_revisions(
     study: Study,
     lab: Lab,
     folder: Path,
@@ -203,7 +203,7 @@ def raced(
             raise NothingMeasuredError(str(folder))
         found = differing(before_after.revisions(results, lab.stacks), criteria)
         found = replace(found, suspects=_suspects([results], lab.stacks))
-        if blocks is not None or wanted >= LAST_LOOK or (settled(found) and not _spoilt(results)):
+        if blocks is not None or wanted >= LAST_LOOK or (is_settled(found) and not _spoilt(results)):
             return found
         took = time.monotonic() - began
         affordable = int(wanted * budget_s / took)
@@ -229,7 +229,7 @@ def _spoilt(results: Results) -> bool:
     return any(kind.of_the_moment for measurement in measured for kind in measurement.doubts)
 
 
-def settled(found: Diff) -> bool:
+def is_settled(found: Diff) -> bool:
     """Return whether more blocks would settle nothing more: all is decided, or will not be."""
     if any(
         difference.change is Change.INSUFFICIENT and difference.more_blocks

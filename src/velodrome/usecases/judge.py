@@ -14,7 +14,7 @@ from velodrome.model.study import Study
 from velodrome.model.verdict import Verdict
 from velodrome.plan import study_file
 from velodrome.run.racing import store
-from velodrome.usecases.studies import known
+from velodrome.usecases.studies import list_known
 from velodrome.usecases.suspects import machine_cpus, suspects
 
 
@@ -66,12 +66,12 @@ def _suspects(runs: Sequence[Results], stacks: Mapping[str, Stack]) -> tuple[Sus
 
 def search(run: Path) -> Results | None:
     """Return what a search has stored; None: these are results of a race. Raises ResultsError."""
-    return store.read(run) if store.begun(run).sought is not None else None
+    return store.read(run) if store.read_header(run).sought is not None else None
 
 
-def claimed(name: str, run: Path) -> Study:
+def study_of_run(name: str, run: Path) -> Study:
     """Return the study of a run as its file has it now, in the form it was run in. Raises ResultsError."""
-    return study_file.load_study(name, known(), quick=store.read(run).header.study.form == "quick")
+    return study_file.load_study(name, list_known(), quick=store.read(run).header.study.form == "quick")
 
 
 def members(claims: str, folders: Sequence[Path]) -> dict[Path, str]:

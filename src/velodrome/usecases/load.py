@@ -56,17 +56,17 @@ def load(work: Work, on_event: OnEvent) -> Document:
 
         return cluster_load.load(work, on_event)
     if not work.idle:
-        return measured(work.spec, on_event)
+        return measure(work.spec, on_event)
     from dataclasses import asdict  # noqa: PLC0415 - see the module
 
     with beside_idle(work) as held:
-        document = measured(work.spec, on_event)
+        document = measure(work.spec, on_event)
         if held is not None:
             document["idle"] = asdict(held.facts())
     return document
 
 
-def measured(spec: LoadSpec, on_event: OnEvent) -> Document:
+def measure(spec: LoadSpec, on_event: OnEvent) -> Document:
     """Carry a load once, and return its document."""
     watch = _Watch(spec, on_event)
     document = engine.load(spec, watch.event)
@@ -81,10 +81,10 @@ def beside_idle(work: Work) -> AbstractContextManager[Idle | None]:
         return nullcontext()
     from velodrome.run import idle_clients  # noqa: PLC0415
 
-    return idle_clients.held(work.idle, work.spec.url, allow=work.spec.allow_target)
+    return idle_clients.hold_idle(work.idle, work.spec.url, allow=work.spec.allow_target)
 
 
-def decided(conditions: Sequence[Condition], document: Mapping[str, Any]) -> tuple[Decided, ...]:
+def decide_conditions(conditions: Sequence[Condition], document: Mapping[str, Any]) -> tuple[Decided, ...]:
     """Return for each condition whether it holds in a load."""
     if not conditions:
         return ()

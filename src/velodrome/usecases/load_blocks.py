@@ -23,8 +23,8 @@ from velodrome.run.drivers.driver import LoadEvent, Target
 from velodrome.run.drivers.velodrome import VelodromeDriver
 from velodrome.run.engine import LoadSpec
 from velodrome.run.machine import facts, known_noise
-from velodrome.run.racing.session import refused, run_alone
-from velodrome.usecases.apps import AppSpec, commands_around, lab_for, look, named, stacks_for
+from velodrome.run.racing.session import refusal, run_alone
+from velodrome.usecases.apps import AppSpec, commands_around, lab_for, look, split_stacks, stacks_for
 from velodrome.usecases.bench import QUESTION, UNLIMITED
 from velodrome.usecases.terms import read, refuse_arrivals, refuse_count, refuse_rate
 
@@ -79,7 +79,7 @@ def load(target: Target, terms: Terms, agents: str | None = None, keys: Path | N
     machine, UsageError, DriverError; AgentLostError and what else `cluster_load.load` raises.
     """
     found = []
-    with _carried(agents, keys) as carried:
+    with _carrier(agents, keys) as carried:
         for number, next_load in enumerate(terms.loads):
             became = carried(VelodromeDriver(seed=number + 1), next_load, target)
             if not number and not became.ok:
@@ -89,7 +89,7 @@ def load(target: Target, terms: Terms, agents: str | None = None, keys: Path | N
 
 
 @contextmanager
-def _carried(
+def _carrier(
     agents: str | None, keys: Path | None
 ) -> Iterator[Callable[[VelodromeDriver, Load, Target], LoadFacts]]:
     """Yield what carries a load: an engine of this machine, or agents."""
@@ -140,7 +140,7 @@ def load_app(spec: AppSpec, terms: Terms, on: On = DEFAULT) -> Blocks:
 
     Raises AppAnswersWrongError, AppNotServedError, UnknownKnobError, and what `apps.look` does.
     """
-    names, extra = named((on.stack,) if on.stack else ())
+    names, extra = split_stacks((on.stack,) if on.stack else ())
     loads = terms.loads
     with commands_around(spec):
         app, lab = look(spec), lab_for(spec, extra)
@@ -154,7 +154,7 @@ def load_app(spec: AppSpec, terms: Terms, on: On = DEFAULT) -> Blocks:
         with closing(run_alone(Session(tuple(trials)), lab)) as results:
             for result in results:
                 if isinstance(result, Failed):
-                    raise refused(
+                    raise refusal(
                         app, result.trial.contestant.label, result.failure, result.reason, result.last_lines
                     )
                 found.append(Block.of(result))

@@ -32,8 +32,8 @@ from velodrome.model.errors import NothingAnsweredError
 from velodrome.model.load import Open
 from velodrome.model.measurement import ended_rps
 from velodrome.model.search import ConnectionsFound, Ending, Probe, RateFound, Sample
-from velodrome.usecases.bench import RECOVERY_REQUESTS, recovered
-from velodrome.usecases.load import Work, beside_idle, measured
+from velodrome.usecases.bench import RECOVERY_REQUESTS, wait_for_recovery
+from velodrome.usecases.load import Work, beside_idle, measure
 
 if TYPE_CHECKING:
     from velodrome.usecases.load import Document, OnEvent
@@ -127,7 +127,7 @@ class _Search:
         )
         found = self._probe(rate, document, watched)
         if not found.held:
-            recovered(self._few, self._alone_ms, PATIENCE_S)
+            wait_for_recovery(self._few, self._alone_ms, PATIENCE_S)
         self._follower.tried(found, document)
         best = self.best["load"]["rate"] if self.best is not None else 0.0
         if found.held and rate >= best:
@@ -151,7 +151,7 @@ class _Search:
 
     def _load(self, changes: Mapping[str, Any], on_event: OnEvent = lambda _: True) -> Document:
         drain_s = min(self._spec.drain_s, DRAIN_S)
-        return measured(self._spec.changed(**{**UNPACED, "drain_s": drain_s, **changes}), on_event)
+        return measure(self._spec.changed(**{**UNPACED, "drain_s": drain_s, **changes}), on_event)
 
     def _probe(self, rate: float, document: Document, watched: Backlog) -> Probe:
         limit = document["limit"]

@@ -1,6 +1,6 @@
 """A race of a study: from its name, file or value to results on the disk.
 
-    plan = planned(RaceSpec("first-lap", only=("hello/*",)), trust)
+    plan = plan_race(RaceSpec("first-lap", only=("hello/*",)), trust)
     raced = race(plan, Path("runs/mine"), follower)
     judge.judge([raced.folder], raced.race.lab.stacks, finished=raced.how)
 
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, TypeVar
 from velodrome.guest import catalog
 from velodrome.guest.stack import Stack
 from velodrome.judge import settling
-from velodrome.judge.learning import learned
+from velodrome.judge.learning import learn
 from velodrome.model import secrets
 from velodrome.model.claim import Experiment, Finding
 from velodrome.model.errors import AgentsGoneError, BadOptionError, ResultsError
@@ -32,7 +32,7 @@ from velodrome.model.results import Results
 from velodrome.model.study import Study
 from velodrome.model.trial import Trial
 from velodrome.plan import matrix, study_file
-from velodrome.plan.matrix import Matrix, profiled
+from velodrome.plan.matrix import Matrix, with_profiles
 from velodrome.plan.questions import over
 from velodrome.run.account import giving
 from velodrome.run.drivers import driver
@@ -46,7 +46,7 @@ from velodrome.run.racing.plan import RunPlan, seat
 from velodrome.run.racing.race import Elsewhere
 from velodrome.usecases import workers
 from velodrome.usecases.quiet import Quiet
-from velodrome.usecases.studies import Trust, known
+from velodrome.usecases.studies import Trust, list_known
 from velodrome.usecases.terms import refuse_count
 
 if TYPE_CHECKING:
@@ -146,7 +146,10 @@ class Race:
     @property
     def called(self) -> dict[str, str]:
         """How contestants read, by label."""
-        return {one.label: one.called(self.lab.stacks[one.stack]) for one in self.study.contestants}
+        return {
+            contestant.label: contestant.called(self.lab.stacks[contestant.stack])
+            for contestant in self.study.contestants
+        }
 
 
 @dataclass(frozen=True)
@@ -159,12 +162,14 @@ class Raced:
     """In a sentence; empty: nothing can be said of the whole."""
 
 
-def chosen(study: Study, spec: RaceSpec) -> Study:
+def choose(study: Study, spec: RaceSpec) -> Study:
     """Return the study with what its user sets over it."""
-    study = profiled(study) if spec.profile else study
+    study = with_profiles(study) if spec.profile else study
     return replace(
         study,
-        questions=tuple(one if one.link else over(one, spec.link) for one in study.questions),
+        questions=tuple(
+            question if question.link else over(question, spec.link) for question in study.questions
+        ),
         seed=study.seed if spec.seed is None else spec.seed,
         blocks=study.blocks if spec.blocks is None else spec.blocks,
         until_settled=study.until_settled and spec.blocks is None,
@@ -172,7 +177,7 @@ def chosen(study: Study, spec: RaceSpec) -> Study:
     )
 
 
-def planned(spec: RaceSpec, trust: Trust) -> Race:
+def plan_race(spec: RaceSpec, trust: Trust) -> Race:
     """Lay a study out once its user allows all that it names and that is to be run.
 
     Raises UnknownNameError, StudyFileError, NothingSelectedError, UntrustedError.
@@ -180,14 +185,14 @@ def planned(spec: RaceSpec, trust: Trust) -> Race:
     stacks = catalog.stacks(spec.extra)
     named = spec.study if isinstance(spec.study, str) else ""
     study = (
-        study_file.load_study(named, known(stacks), quick=spec.quick)
+        study_file.load_study(named, list_known(stacks), quick=spec.quick)
         if isinstance(spec.study, str)
         else spec.study
     )
-    study = chosen(study, spec)
+    study = choose(study, spec)
     laid_out = matrix.lay_out(study, stacks, spec.only, spec.python)
     if named:
-        trust.see_study(named, matrix.narrowed(study, laid_out))
+        trust.see_study(named, matrix.narrow(study, laid_out))
     lab = Lab(
         stacks,
         guest_tree.export(spec.extra),
@@ -201,13 +206,13 @@ def planned(spec: RaceSpec, trust: Trust) -> Race:
 
 
 def race(spec: RaceSpec, trust: Trust, out: Path | None, follower: Quiet) -> Raced:
-    """Race a study into `out`, or a folder of `runs/`. Raises what `planned`, `hosts_of` and `run` do."""
-    found, where = _placed(spec, trust, out)
+    """Race a study into `out`, or a folder of `runs/`. Raises what `plan_race`, `hosts_of` and `run` do."""
+    found, where = _place(spec, trust, out)
     with hosts_of(spec.agents, spec.keys, on=spec.on, user=spec.user) as elsewhere:
-        return run(placed_on(found, elsewhere), where, follower)
+        return run(place_on(found, elsewhere), where, follower)
 
 
-def placed_on(race: Race, elsewhere: Elsewhere | None) -> Race:
+def place_on(race: Race, elsewhere: Elsewhere | None) -> Race:
     """Return a race with the hosts that run it, planned by the CPUs that servers get there."""
     return race if elsewhere is None else replace(race, elsewhere=elsewhere, lab=elsewhere.lab(race.lab))
 
@@ -226,8 +231,8 @@ def hosts_of(
     """Yield the agents that run a race, block by block or each with a part of its own; None: none are named.
 
     `send` is the folder that they get as `cwd`; empty: they have that.
-    Raises as `reached` does, and for what of `on` cannot be UsageError, PlacingError, NoAgentsError, AgentsDifferError
-    or AgentRefusedError.
+    Raises as `reach_hosts` does, and for what of `on` cannot be UsageError, PlacingError, NoAgentsError,
+    AgentsDifferError or AgentRefusedError.
     """
     on.refuse_without(agents)
     if not agents:
@@ -236,13 +241,13 @@ def hosts_of(
     from velodrome.run.cluster import handing  # noqa: PLC0415 - brings Dask
 
     opened = partial(handing.hosts, wanted=on)
-    with reached(opened, agents, keys, user=user, cwd=cwd, allow_sdist=allow_sdist, send=send) as found:
+    with reach_hosts(opened, agents, keys, user=user, cwd=cwd, allow_sdist=allow_sdist, send=send) as found:
         found.look()
         yield found
 
 
 @contextmanager
-def reached(
+def reach_hosts(
     opened: "Callable[[Address, Security, NeedsOf], AbstractContextManager[HostsOf]]",
     agents: str,
     keys: Path | None,
@@ -260,7 +265,7 @@ def reached(
     from velodrome.run.cluster.blocks import Needs, print_of  # noqa: PLC0415
     from velodrome.usecases import cluster_load  # noqa: PLC0415
 
-    files = base64.b64encode(sending.packed(send)).decode() if send else ""
+    files = base64.b64encode(sending.pack(send)).decode() if send else ""
 
     def needs(lab: Lab, study: Study) -> Needs:
         paths = [str(Path(one).resolve()) for one in lab.extra]
@@ -275,21 +280,21 @@ def reached(
             lab.third_parties,
             lab.start_seconds,
             secrets.marked_names(),
-            tuple(one.app for one in study.answered if one.app is not None),
+            tuple(question.app for question in study.answered if question.app is not None),
             files,
         )
 
-    with cluster_load.reached(agents, keys) as (text, folder):
+    with cluster_load.reach(agents, keys) as (text, folder):
         address = talking.Address.read(text)
         with opened(address, talking.security(address.scheme, folder), needs) as found:
             yield found
 
 
 def dry_run(spec: RaceSpec, trust: Trust, out: Path | None) -> RunPlan:
-    """Return what `race` would start. Raises what `planned`, `seen_from_here` and `plan` do."""
-    found, where = _placed(spec, trust, out)
+    """Return what `race` would start. Raises what `plan_race`, `seen_from_here` and `plan` do."""
+    found, where = _place(spec, trust, out)
     with seen_from_here(spec.agents, spec.keys, spec.on) as (elsewhere, who):
-        return replace(plan(placed_on(found, elsewhere), where), hosts=who)
+        return replace(plan(place_on(found, elsewhere), where), hosts=who)
 
 
 @contextmanager
@@ -308,12 +313,12 @@ def seen_from_here(
         yield elsewhere, tuple(elsewhere.who) if elsewhere is not None else ()
 
 
-def _placed(spec: RaceSpec, trust: Trust, out: Path | None) -> tuple[Race, Path]:
-    found = planned(spec, trust)
+def _place(spec: RaceSpec, trust: Trust, out: Path | None) -> tuple[Race, Path]:
+    found = plan_race(spec, trust)
     form = "" if found.study.form == "full" else f"-{found.study.form}"
     where = folder(f"{found.study.name}{form}", out, spec.resume)
-    if spec.only and not (spec.resume and _begun_as(found.study, where)):
-        found = replace(found, study=matrix.narrowed(found.study, found.matrix))
+    if spec.only and not (spec.resume and _was_begun_as(found.study, where)):
+        found = replace(found, study=matrix.narrow(found.study, found.matrix))
     return found, where
 
 
@@ -339,10 +344,10 @@ def driven(
     race: racing.Race, lab: Lab, follower: Quiet, warn: Callable[[str], None] | None = None
 ) -> racing.Finished:
     """Take all steps of a race and show them; then check the leaders, where its study says so. Raises what
-    `racing.started` does.
+    `racing.start` does.
     """
     stacks = lab.stacks
-    with racing.started(
+    with racing.start(
         race, lab, follower, lambda session: matrix.session_s(session, stacks), warn
     ) as running:
         for step in running.steps():
@@ -384,7 +389,7 @@ def _refuse_gone(race: Race, ended: racing.Finished) -> None:
 def _learn(where: Path, stacks: Mapping[str, Stack]) -> None:
     """Keep what the blocks of a race teach of the noise of this machine."""
     found = store.read(where)
-    known_noise.keep(found.header.machine, learned(found, stacks))
+    known_noise.keep(found.header.machine, learn(found, stacks))
 
 
 def aside(race: Race, where: Path, follower: Quiet) -> Results:
@@ -403,7 +408,7 @@ def plan(race: Race, where: Path) -> RunPlan:
     """
     before = store.read(where) if race.resume else None
     found = racing.plan_of_race(
-        _sessions(race, where), race.lab, lambda one: matrix.session_s(one, race.lab.stacks), before
+        _sessions(race, where), race.lab, lambda session: matrix.session_s(session, race.lab.stacks), before
     )
     settles = settling.STEPS if race.study.until_settled else ()
     return replace(found, adaptive=(*found.adaptive, *settles, *workers.steps(race.study, race.lab.stacks)))
@@ -462,10 +467,10 @@ def folder(name: str, out: Path | None, resume: bool, holds: str = store.NAME) -
     return numbered
 
 
-def _begun_as(asked: Study, where: Path) -> bool:
+def _was_begun_as(asked: Study, where: Path) -> bool:
     """Return whether a run was begun as the whole of a study: `only` then chooses what of it goes on."""
     try:
-        begun = store.begun(where).study
+        begun = store.read_header(where).study
     except ResultsError:
         return False  # the resumed race raises it
     return begun.questions == asked.questions and begun.contestants == asked.contestants

@@ -1,6 +1,6 @@
 """The run folder of a search: each load is on the disk before the next begins, and is gone on with from there.
 
-    with recorded(folder, header, resume=False) as record:
+    with open_record(folder, header, resume=False) as record:
         with Bench(trial, lab, record=record) as bench:
             bench.rate(300, demands)
         record.results            # all there is, also of before a resume, in order
@@ -33,7 +33,7 @@ from velodrome.model.quantity import Interval
 from velodrome.model.results import Header, Result, Results, Sought
 from velodrome.model.study import Question, Study
 from velodrome.model.trial import Contestant, Trial
-from velodrome.run.racing.race import begun_now
+from velodrome.run.racing.race import new_header
 from velodrome.run.racing.store import Store
 
 START_S = 5.0
@@ -48,7 +48,7 @@ def header(trial: Trial, sought: Sought, title: str, contestants: tuple[Contesta
     """Return the header of a search whose loads are of this trial, for these contestants."""
     question = Question(trial.question, trial.recipe, (), link=trial.link, limits=trial.limits, app=trial.app)
     study = Study(trial.study, title, (question,), contestants, blocks=1, limits=trial.limits)
-    return begun_now(study, sought)
+    return new_header(study, sought)
 
 
 class NotStoredError(Exception):
@@ -64,7 +64,7 @@ SAME = 1e-6
 
 
 class Record:
-    """What a search has measured, in the order it did; made by `recorded`, or kept in memory only."""
+    """What a search has measured, in the order it did; made by `open_record`, or kept in memory only."""
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class Record:
         """Seconds of measuring so far; what lies between an interruption and its resume is not counted."""
         return self._before_s + time.monotonic() - self._began
 
-    def numbered(self, trial: Trial) -> Trial:
+    def number(self, trial: Trial) -> Trial:
         """Return a trial as the next repeat of its contestant under its load: no two in a file have the same key."""
         block = 0
         while replace(trial, block=block).key in self._keys:
@@ -108,7 +108,7 @@ class Record:
         """Count the time from here on: environments exist."""
         self._began = time.monotonic()
 
-    def booted(self) -> int:
+    def next_boot(self) -> int:
         """Return the number of the start of a server that is made now."""
         self._boot += 1
         return self._boot
@@ -198,26 +198,26 @@ class Record:
         kept: list[Result] = []
         for _, group in groupby(results, key=_number_of):
             self._number += 1
-            for one in group:
-                assert one.step is not None, "loads of a search say where they stand in it"
-                if one.step.boot not in boots:
-                    boots[one.step.boot] = self.booted()
+            for result in group:
+                assert result.step is not None, "loads of a search say where they stand in it"
+                if result.step.boot not in boots:
+                    boots[result.step.boot] = self.next_boot()
                 step = replace(
-                    one.step,
+                    result.step,
                     number=self._number,
-                    boot=boots[one.step.boot],
+                    boot=boots[result.step.boot],
                     spent_s=round(self.spent_s, 3),
                     final=final,
                 )
-                kept.append(replace(one, step=step))
+                kept.append(replace(result, step=step))
                 self._append(kept[-1])
                 self.results.append(kept[-1])
-                self._keys.add(one.trial.key)
+                self._keys.add(result.trial.key)
         return kept
 
     def keys_of(self, contestant: Contestant) -> list[str]:
         """Return the keys of all trials of a contestant."""
-        return [one.trial.key for one in self.results if one.trial.contestant == contestant]
+        return [result.trial.key for result in self.results if result.trial.contestant == contestant]
 
     def reserve(self, keys: Iterable[str]) -> None:
         """Give no trial one of these keys: another host has made one."""
@@ -270,7 +270,7 @@ def cold_start(took_s: Sequence[float]) -> Interval | None:
 
 
 @contextmanager
-def recorded(folder: Path, of: Header, resume: bool = False) -> Iterator[Record]:
+def open_record(folder: Path, of: Header, resume: bool = False) -> Iterator[Record]:
     """Begin the folder of a search, or go on with it; where nothing came of it at all it is removed.
 
     Raises OutputError, ResultsExistError; on resume ResultsError, StudyChangedError, ResultsInUseError;

@@ -24,7 +24,7 @@ from velodrome.run.drivers import driver
 from velodrome.run.experiments import experiment as experiments
 
 
-def known(stacks: Mapping[str, Stack] | None = None) -> Known:
+def list_known(stacks: Mapping[str, Stack] | None = None) -> Known:
     """Return all there is: stacks (those given, else those that ship), recipes, drivers, kinds of experiment."""
     every = catalog.stacks() if stacks is None else stacks
     return Known(every, catalog.recipes(), driver.driver_names(), experiments.settings())

@@ -68,14 +68,14 @@ def suspects(
     `machine_cpus` are those of the machine they were measured on; 0: not known.
     """
     groups: dict[tuple[str, object], list[Measurement]] = {}
-    for one in results:
-        trial = one.trial
+    for result in results:
+        trial = result.trial
         stack = stacks.get(trial.contestant.stack)
-        if not isinstance(one, Measurement) or stack is None or trial.app is None:
+        if not isinstance(result, Measurement) or stack is None or trial.app is None:
             continue
         settings = tuple(sorted(stack.settings(trial.contestant.knobs).items()))
         who = (stack.name, settings, tuple(sorted(trial.contestant.packages.items())), trial.interpreter)
-        groups.setdefault((trial.question, who), []).append(one)
+        groups.setdefault((trial.question, who), []).append(result)
     questions = {question for question, _ in groups}
     found = []
     for (question, _), measured in groups.items():
@@ -128,13 +128,13 @@ def symptoms(measured: Iterable[Measurement], stack: Stack, machine_cpus: int = 
     return Symptoms(
         _slope(every),
         None,
-        _compared(every) or _steady(every, min(workers, max(cpus, 1))),
+        _compare_reused(every) or _steady(every, min(workers, max(cpus, 1))),
         stack.interface,
         (0, 0),
         workers,
         max(cpus, 1),
         setting=_setting(every[-1], stack, workers) if every else Setting(),
-        counted=_counted(every, workers, machine_cpus),
+        counted=_count(every, workers, machine_cpus),
     )
 
 
@@ -155,7 +155,7 @@ def _setting(measurement: Measurement, stack: Stack, workers: int) -> Setting:
 # --- Requests on a connection of their own, and on a reused connection.
 
 
-def _compared(every: Sequence[Measurement]) -> Reused | None:
+def _compare_reused(every: Sequence[Measurement]) -> Reused | None:
     """Return both medians at one low rate; of several pairs that which differs least."""
     found = []
     for fresh in every:
@@ -267,7 +267,7 @@ def _failing(measurement: Measurement) -> float:
 # --- Counters and outcomes.
 
 
-def _counted(every: Sequence[Measurement], workers: int, machine_cpus: int) -> Counted:
+def _count(every: Sequence[Measurement], workers: int, machine_cpus: int) -> Counted:
     closed = [measurement for measurement in every if isinstance(measurement.trial.load.pace, Closed)]
     overflows = [
         measurement.queue.overflows for measurement in closed if measurement.queue.overflows is not None

@@ -1,7 +1,7 @@
 """Which stack, with which settings, is best for an app or a recipe within limits: the race among settings, measured.
 
     tune(TuneSpec(ServedSpec(app), slo=(condition,)), follower)
-    judged(store.read(folder), catalog.stacks())
+    judge_stored(store.read(folder), catalog.stacks())
 
 Each load is stored in a run folder before the next begins (`recording.py`). What the race knows, what is left of the
 budget, and what is recommended are all made of what is stored (`Progress`), so that a tuning that was interrupted goes
@@ -35,10 +35,10 @@ from velodrome.judge.tuning.forecasting import changes, leak
 from velodrome.judge.tuning.groups import Groups
 from velodrome.judge.tuning.knowing import LEAST_BOOTS
 from velodrome.judge.tuning.racing import CONFIRM_S, CONFIRMING, MORE_BOOTS, Field, race
-from velodrome.judge.workers import checked
+from velodrome.judge.workers import judge_check
 from velodrome.model import quantity
 from velodrome.model.app import App
-from velodrome.model.condition import Condition, read, written
+from velodrome.model.condition import Condition, read, write_condition
 from velodrome.model.errors import (
     AppAnswersWrongError,
     NoServerError,
@@ -67,12 +67,12 @@ from velodrome.model.tuning import (
     Wanted,
 )
 from velodrome.model.workers import WorkerCheck
-from velodrome.plan.matrix import grid, refined
+from velodrome.plan.matrix import grid, neighbours
 from velodrome.run.lab import Lab
-from velodrome.run.racing.opening import Preparing, opened
+from velodrome.run.racing.opening import Preparing, open_lab
 from velodrome.run.racing.plan import RunPlan, plan_of, seat
-from velodrome.run.racing.race import AT_START, MOST_WRONG, serving
-from velodrome.run.racing.session import Refused, most_telling, refused
+from velodrome.run.racing.race import AT_START, MOST_WRONG, session_runner
+from velodrome.run.racing.session import Refused, most_telling, refusal
 from velodrome.run.racing.store import NAME
 from velodrome.usecases import apps, workers
 from velodrome.usecases import race as races
@@ -89,7 +89,7 @@ from velodrome.usecases.recording import (
     cold_start,
     cold_starts,
     header,
-    recorded,
+    open_record,
 )
 from velodrome.usecases.suspects import machine_cpus, suspects
 
@@ -138,7 +138,7 @@ class Progress:
     def take(self, results: Sequence[Result]) -> list[Made]:
         """Take stored results in and return what was made; loads that belong together come together."""
         found = []
-        for _, group in groupby(results, key=lambda one: one.step.number if one.step else 0):
+        for _, group in groupby(results, key=lambda result: result.step.number if result.step else 0):
             made = self._of([*group])
             if made is not None:
                 self.made.append(made)
@@ -149,26 +149,26 @@ class Progress:
     def alone_ms(self) -> dict[str, float]:
         """What an answer takes alone, by stack."""
         return {
-            one.contestant.stack: one.observed.mean_ms
-            for one in self.made
-            if one.purpose is Purpose.ALONE and one.observed.mean_ms
+            made.contestant.stack: made.observed.mean_ms
+            for made in self.made
+            if made.purpose is Purpose.ALONE and made.observed.mean_ms
         }
 
     def _of(self, results: Sequence[Result]) -> Made | None:
         """Return what loads of one number come to; None: a server was warmed up."""
         host = host_of(results[0])
         began_s = self._ended_s.get(host, 0.0)
-        for one in results:
-            assert one.step is not None, "loads of a search say where they stand in it"
-            self.spent_s = max(self.spent_s, one.step.spent_s)
-            if isinstance(one, Measurement) and one.step.purpose is Purpose.ALONE:
-                stack = one.trial.contestant.stack
-                self._alone[stack] = self._asked(stack).and_of(one.load.outcomes)
+        for result in results:
+            assert result.step is not None, "loads of a search say where they stand in it"
+            self.spent_s = max(self.spent_s, result.step.spent_s)
+            if isinstance(result, Measurement) and result.step.purpose is Purpose.ALONE:
+                stack = result.trial.contestant.stack
+                self._alone[stack] = self._asked(stack).and_of(result.load.outcomes)
         self._ended_s[host] = self.spent_s
         took_s = self.spent_s - began_s
         if host:  # which waits for others at times
-            took_s = min(took_s, math.fsum(_at_most_s(one) for one in results))
-        main = next((one for one in reversed(results) if not _is_beside(one)), results[-1])
+            took_s = min(took_s, math.fsum(_at_most_s(result) for result in results))
+        main = next((result for result in reversed(results) if not _is_beside(result)), results[-1])
         if main.step is None or main.step.purpose is Purpose.WARM_UP:
             return None
         observed = replace(self._observation(main), boot=main.step.boot)
@@ -214,14 +214,14 @@ class Progress:
         return replace(facts, spoilt=flag.sentence if flag else "")
 
 
-def _at_most_s(one: Result) -> float:
+def _at_most_s(result: Result) -> float:
     """Return how long a load takes with the start of a server, about."""
-    return one.trial.load.duration_s + one.trial.load.warmup_s + AROUND_S + START_S
+    return result.trial.load.duration_s + result.trial.load.warmup_s + AROUND_S + START_S
 
 
-def _is_beside(one: Result) -> bool:
+def _is_beside(result: Result) -> bool:
     """Whether a load was made beside what was asked for: to be sure of wrong answers, or to warm up."""
-    return one.step is not None and one.step.purpose in (Purpose.ALONE, Purpose.WARM_UP)
+    return result.step is not None and result.step.purpose in (Purpose.ALONE, Purpose.WARM_UP)
 
 
 def _facts(ask: Ask, measured: Measurement) -> Observation:
@@ -287,21 +287,21 @@ class Budget:
     def looks_on(self, progress: Progress, share: float = 1.0) -> bool:
         """Return whether one more stack may be looked at: it takes as long as the longest look so far."""
         looks: dict[str, float] = {}
-        for one in progress.made:
-            if one.purpose in (Purpose.ALONE, Purpose.CLOSED):
-                looks[one.contestant.stack] = looks.get(one.contestant.stack, 0.0) + one.took_s
+        for made in progress.made:
+            if made.purpose in (Purpose.ALONE, Purpose.CLOSED):
+                looks[made.contestant.stack] = looks.get(made.contestant.stack, 0.0) + made.took_s
         return progress.spent_s + max(looks.values(), default=0.0) < LOOKS * share * self.racing_s
 
     def out_of_time(self, progress: Progress) -> bool:
         """Return whether it was time that ended the race, by what was spent when its last load had ended."""
-        racing = [one for one in progress.made if one.purpose in RACE]
-        spent_s = max((one.result.step.spent_s for one in racing if one.result.step), default=0.0)
+        racing = [made for made in progress.made if made.purpose in RACE]
+        spent_s = max((made.result.step.spent_s for made in racing if made.result.step), default=0.0)
         return spent_s + self._next_s(progress) >= self.racing_s
 
     def confirms(self, progress: Progress) -> float:
         """Return how long each load of one more start that confirms may be, in seconds; 0: there is no time."""
         left_s = self.confirmed_s - progress.spent_s
-        starts = {one.observed.boot for one in progress.made if one.purpose is Purpose.CONFIRM}
+        starts = {made.observed.boot for made in progress.made if made.purpose is Purpose.CONFIRM}
         each_s = left_s / max(2 * LEAST_BOOTS - len(starts), 1)
         load_s = (each_s - START_S) / CONFIRMING - AROUND_S
         least_s = START_S + CONFIRMING * (LEAST_CONFIRM_S + AROUND_S)
@@ -316,10 +316,10 @@ class Budget:
 
     def _next_s(self, progress: Progress) -> float:
         """How long the next load may take: as the longest of the last few, or as its percentiles need."""
-        racing = [one for one in progress.made if one.purpose in RACE]
-        most_rps = max((one.observed.throughput_rps for one in racing), default=0.0)
+        racing = [made for made in progress.made if made.purpose in RACE]
+        most_rps = max((made.observed.throughput_rps for made in racing), default=0.0)
         needs = self.demands.seconds(most_rps, 0.0) if most_rps else 0.0
-        return max([needs, *(one.took_s for one in racing[-LATELY:])])
+        return max([needs, *(made.took_s for made in racing[-LATELY:])])
 
 
 RACE = (Purpose.ALONE, Purpose.CLOSED, Purpose.RATE)
@@ -371,7 +371,7 @@ class Benches:
         """
         before = len(self._record.results)
         if error := self.load(candidate, ask):
-            self._doubts.failed(candidate.contestant, error)
+            self._doubts.note_failure(candidate.contestant, error)
         made = self._progress.take(self._record.results[before:])
         if made:
             observed = made[-1].observed
@@ -428,7 +428,7 @@ class Benches:
 
     def serve(self, session: Session) -> Generator[Result]:
         """Run a server session; nothing else may be up meanwhile."""
-        return serving(self._lab)(session)
+        return session_runner(self._lab)(session)
 
     def stop(self) -> None:
         """End the server that is up; the next load boots another."""
@@ -445,7 +445,7 @@ class Doubts:
         self._refused: dict[str, Refused] = {}
         """By stack, until one serves the app."""
 
-    def failed(self, who: Contestant, error: NoServerError | AppAnswersWrongError) -> None:
+    def note_failure(self, who: Contestant, error: NoServerError | AppAnswersWrongError) -> None:
         """Take in that a stack could not. Raises AppAnswersWrongError, AppNotServedError where that is enough."""
         if self._app is None or (isinstance(error, NoServerError) and not error.tried):
             return
@@ -453,11 +453,11 @@ class Doubts:
         self._add(who, reason, error)
 
     def see(self, results: Sequence[Result]) -> None:
-        """Take in what another host measured. Raises as `failed` does."""
-        for one in results:
-            if self._app is not None and isinstance(one, Failed) and one.failure in AT_START:
-                who = one.trial.contestant
-                reason = refused(self._app, who.label, one.failure, one.reason, one.last_lines)
+        """Take in what another host measured. Raises as `note_failure` does."""
+        for result in results:
+            if self._app is not None and isinstance(result, Failed) and result.failure in AT_START:
+                who = result.trial.contestant
+                reason = refusal(self._app, who.label, result.failure, result.reason, result.last_lines)
                 if isinstance(reason, AppAnswersWrongError) or reason.tried:
                     self._add(who, reason)
 
@@ -526,7 +526,7 @@ class TuneSpec:
 def tune(spec: TuneSpec, follower: Quiet) -> Recommendation:
     """Search the stack and settings with the most capacity at the SLO, or the least CPU or memory for a rate.
 
-    Raises what is wrong with the app, UnknownNameError, NoStackFitsError, BusyError, what `recorded` does, and what
+    Raises what is wrong with the app, UnknownNameError, NoStackFitsError, BusyError, what `open_record` does, and what
     `best_setting` does; with agents what `tune_hosts.best_setting` does.
     """
     served = spec.served.app
@@ -535,7 +535,7 @@ def tune(spec: TuneSpec, follower: Quiet) -> Recommendation:
             "--setup and --teardown run on this machine, and with --agents the servers do not; run them on each host "
             "beforehand, and leave them out"
         )
-    with _prepared(spec, follower) as (one, search):
+    with _prepare(spec, follower) as (one, search):
         name = f"tune-{search.trial.question.partition(':')[0]}"
         folder = races.folder(name, spec.out, spec.resume)
         if spec.agents:
@@ -547,15 +547,17 @@ def tune(spec: TuneSpec, follower: Quiet) -> Recommendation:
 
 
 @contextmanager
-def _prepared(spec: TuneSpec, follower: Quiet, *, commands: bool = True) -> Iterator[tuple[Served, "Search"]]:
+def _prepare(spec: TuneSpec, follower: Quiet, *, commands: bool = True) -> Iterator[tuple[Served, "Search"]]:
     """Yield what is served, and what is searched of it. Raises as `tune` does."""
-    names, extra = apps.named(spec.stacks)
-    with apps.served(spec.served, extra, follower.said, commands=commands) as one:
-        stacks = _candidates(one, names)
-        apps.say_unread((one.app,), stacks, follower.said)
-        trial = trial_of(spec.study, one.recipe, Contestant(""), spec.limits, app=one.app, python=one.python)
+    names, extra = apps.split_stacks(spec.stacks)
+    with apps.prepare_app(spec.served, extra, follower.said, commands=commands) as served:
+        stacks = _candidates(served, names)
+        apps.say_unread((served.app,), stacks, follower.said)
+        trial = trial_of(
+            spec.study, served.recipe, Contestant(""), spec.limits, app=served.app, python=served.python
+        )
         yield (
-            one,
+            served,
             Search(
                 trial,
                 stacks,
@@ -574,8 +576,8 @@ def dry_run(spec: TuneSpec, follower: Quiet) -> RunPlan:
 
     The app is imported to see what it is; its user's commands do not run. Raises as `tune` does.
     """
-    with _prepared(spec, follower, commands=False) as (one, search):
-        template, sought = begun(search, one.lab)
+    with _prepare(spec, follower, commands=False) as (served, search):
+        template, sought = begin_search(search, served.lab)
         replayed = Replayed(sought, search.trial.limits)
         firsts: list[Session] = []
 
@@ -606,25 +608,25 @@ def dry_run(spec: TuneSpec, follower: Quiet) -> RunPlan:
             ),
         )
         what = f"tuning of {search.trial.recipe.name}"
-        return plan_of(what, firsts, one.lab, adaptive=adaptive, budget_s=search.budget_s)
+        return plan_of(what, firsts, served.lab, adaptive=adaptive, budget_s=search.budget_s)
 
 
-def _candidates(one: Served, names: Sequence[str]) -> tuple[Stack, ...]:
+def _candidates(served: Served, names: Sequence[str]) -> tuple[Stack, ...]:
     """Return the stacks that are tried. Raises UnknownNameError, NoStackFitsError, UsageError."""
-    every = one.lab.stacks
+    every = served.lab.stacks
     for name in names:
         if not any(fnmatchcase(each, name) for each in every):
             raise UnknownNameError("stack", name, tuple(every))
     named = [each for each in every if any(fnmatchcase(each, name) for name in names)]
-    if one.app is not None:
-        able_names = apps.stacks_for(one.app, one.lab)
+    if served.app is not None:
+        able_names = apps.stacks_for(served.app, served.lab)
         fits = [each for each in able_names if each in named or not names]
-        return tuple(every[each] for each in fits or apps.stacks_for(one.app, one.lab, named))
+        return tuple(every[each] for each in fits or apps.stacks_for(served.app, served.lab, named))
     stacks = [every[each] for each in named] or [*apps.servers_of(tuple(every.values()), DEPLOYED)]
-    able = tuple(each for each in stacks if catalog.serves(each, one.recipe) is None)
+    able = tuple(each for each in stacks if catalog.serves(each, served.recipe) is None)
     if not able:
-        why = catalog.serves(stacks[0], one.recipe)
-        raise UsageError(f"none of these stacks can serve {one.recipe.name}: {why}")
+        why = catalog.serves(stacks[0], served.recipe)
+        raise UsageError(f"none of these stacks can serve {served.recipe.name}: {why}")
     return able
 
 
@@ -648,7 +650,7 @@ class Search:
         """Return what its folder says of it."""
         return Sought(
             "tune",
-            tuple(map(written, self.demands.must)),
+            tuple(map(write_condition, self.demands.must)),
             self.goal.value,
             self.rate,
             cpus=cpus,
@@ -669,22 +671,28 @@ def best_setting(
 ) -> Recommendation:
     """Search the best setting, and store each load in `folder`. A stack that does not start is out.
 
-    Raises BusyError, LimitError, DriverError, AppAnswersWrongError, AppNotServedError and what `recorded` does.
+    Raises BusyError, LimitError, DriverError, AppAnswersWrongError, AppNotServedError and what `open_record` does.
     """
-    template, sought = begun(asked, lab)
+    template, sought = begin_search(asked, lab)
     of = header(
-        asked.trial, sought, "Which setting to deploy", tuple(one.contestant for one in sought.candidates)
+        asked.trial,
+        sought,
+        "Which setting to deploy",
+        tuple(candidate.contestant for candidate in sought.candidates),
     )
-    firsts = {one.contestant.stack: replace(template, contestant=one.contestant) for one in sought.candidates}
+    firsts = {
+        candidate.contestant.stack: replace(template, contestant=candidate.contestant)
+        for candidate in sought.candidates
+    }
     with (
-        opened([*firsts.values()], lab, f"tuning of {asked.trial.recipe.name}", follower, wait_s) as ready,
-        recorded(folder, of, resume) as record,
+        open_lab([*firsts.values()], lab, f"tuning of {asked.trial.recipe.name}", follower, wait_s) as ready,
+        open_record(folder, of, resume) as record,
     ):
-        if any(one.machine is not None for one in record.results):
+        if any(result.machine is not None for result in record.results):
             raise StudyChangedError(
                 str(folder / NAME), ["agents measured it, and now there are none: give --agents"]
             )
-        replayed = taken_up(asked, sought, record, follower)
+        replayed = take_up(asked, sought, record, follower)
         with Benches(
             template, ready, follower, record, replayed.progress, arrivals=asked.arrivals
         ) as benches:
@@ -692,10 +700,10 @@ def best_setting(
             record.begin()
             Deciding(asked, template, sought, ready.stacks, replayed, record, follower).by(benches)
         results = Results(of, tuple(record.results), 0, torn=False, checks=tuple(record.checks))
-    return judged(results, lab.stacks, str(folder), paste=asked.paste)
+    return judge_stored(results, lab.stacks, str(folder), paste=asked.paste)
 
 
-def taken_up(asked: Search, sought: Sought, record: Record, follower: Follower) -> "Replayed":
+def take_up(asked: Search, sought: Sought, record: Record, follower: Follower) -> "Replayed":
     """Return a search as far as it is stored, once the follower has heard of that."""
     replayed = Replayed(sought, asked.trial.limits)
     for made in replayed.take(record.results):
@@ -742,7 +750,7 @@ class Deciding:
                 place.measure,
                 replayed.field,
                 lambda: budget.goes_on(progress),
-                lambda best: refined(best, by_name[best.contestant.stack]),
+                lambda best: neighbours(best, by_name[best.contestant.stack]),
                 looks_on=lambda: budget.looks_on(progress, looks),
                 confirms=lambda: budget.confirms(progress),
             )
@@ -772,7 +780,7 @@ class Deciding:
         self.record.leave_out(time.monotonic() - began)
 
 
-def begun(asked: Search, lab: Lab) -> tuple[Trial, Sought]:
+def begin_search(asked: Search, lab: Lab) -> tuple[Trial, Sought]:
     """Return the trial of which each load is made, and what is sought of which candidates. Raises LimitError."""
     # The memory limit is judged by what was measured: a server that is killed at it yields no figures.
     template = replace(asked.trial, limits=Limits(asked.trial.limits.cpus))
@@ -837,11 +845,11 @@ class Replayed:
 
     def checks_that_count(self, checks: Sequence[Result]) -> list[Result]:
         """Return those that were made where the final is."""
-        return [one for one in checks if host_of(one) == self.home]
+        return [check for check in checks if host_of(check) == self.home]
 
-    def _raced(self) -> Tuned:
+    def _race_result(self) -> Tuned:
         """Return what came of the race."""
-        return (self.groups or self.field).tuned(self.budget.out_of_time(self.progress))
+        return (self.groups or self.field).result(self.budget.out_of_time(self.progress))
 
     def take_checks(
         self, checks: Sequence[Result], stacks: Mapping[str, Stack], numbers: Sequence[int]
@@ -850,7 +858,7 @@ class Replayed:
         put_out, checks = False, self.checks_that_count(checks)
         for arm in self.field.arms if checks else ():
             contestant = arm.candidate.contestant
-            found = checked(contestant, stacks.get(contestant.stack), numbers, checks)
+            found = judge_check(contestant, stacks.get(contestant.stack), numbers, checks)
             if found is not None and found.survived is False and arm.out is None:
                 arm.put_out(Fate.FAILED, found.sentence)
                 put_out = True
@@ -861,8 +869,8 @@ class Replayed:
         """Loads that were to prove what is claimed of the best."""
         best = self.field.best
         label = best.candidate.label if best else ""
-        every = [one for one in self.progress.made if one.purpose is Purpose.PROOF]
-        return [one for one in every if one.contestant.label == label and one.host == self.home]
+        every = [made for made in self.progress.made if made.purpose is Purpose.PROOF]
+        return [made for made in every if made.contestant.label == label and made.host == self.home]
 
     def next_proof(self) -> tuple[Candidate, Ask] | None:
         """Return the next proof: at the lower end of the best one's interval, or lower than one that failed.
@@ -870,30 +878,30 @@ class Replayed:
         None: one has held, or there is no time, or nothing to prove.
         """
         best, proofs = self.field.best, self.proofs
-        if best is None or any(one.observed.held or one.observed.failed for one in proofs):
+        if best is None or any(proof.observed.held or proof.observed.failed for proof in proofs):
             return None
-        broken = [one for one in proofs if one.observed.held is False]
+        broken = [proof for proof in proofs if proof.observed.held is False]
         seconds = self.budget.proves(self.progress, len(proofs))
         fixed = self.field.wanted.rate
         if not seconds or len(broken) >= (1 if fixed else PROOFS) or len(proofs) > PROOFS:
             return None
-        rate = fixed or _lowered(best.reported.low, broken)
+        rate = fixed or _lower(best.reported.low, broken)
         return best.candidate, Ask(seconds, rate=rate, fresh=True, purpose=Purpose.PROOF)
 
     @property
     def claim(self) -> float | None:
         """The rate that was proven, requests per second; None: none was."""
-        return next((one.observed.ask.rate for one in self.proofs if one.observed.held), None)
+        return next((proof.observed.ask.rate for proof in self.proofs if proof.observed.held), None)
 
     @property
     def pasted(self) -> list[Made]:
         """Loads of what is pasted for the best one, at the rate that was proven, or starts of it that failed."""
         best = self.field.best
         label = best.candidate.label if best else ""
-        every = [one for one in self.progress.made if one.purpose is Purpose.PASTED]
+        every = [made for made in self.progress.made if made.purpose is Purpose.PASTED]
         rates = {self.claim, 0.0}
-        own = [one for one in every if one.contestant.label == label and one.host == self.home]
-        return [one for one in own if one.observed.ask.rate in rates]
+        own = [made for made in every if made.contestant.label == label and made.host == self.home]
+        return [made for made in own if made.observed.ask.rate in rates]
 
     def next_pasted(self, app: App | None, stacks: Mapping[str, Stack]) -> tuple[Candidate, Ask] | None:
         """Return the next load of what is pasted, on a fresh start of that.
@@ -932,14 +940,14 @@ class Replayed:
     @property
     def _most(self) -> float | None:
         """What one start of the best may cost, if it is as recommended; None: the rate is what is sought."""
-        best = self._raced().best
+        best = self._race_result().best
         if self.field.wanted.goal is Goal.CAPACITY or best is None or best.value is None:
             return None
         return of_one_start(best.value, best.boots).high
 
-    def tuned(self) -> Tuned:
+    def result(self) -> Tuned:
         """Return what came of it; what is not what was measured, once it is pasted, is not settled."""
-        found = self._proven()
+        found = self._proven_result()
         last = self.pasted[-1] if self.pasted else None
         if found.ending is not TuneEnding.SETTLED or last is None or self.within(last) is not False:
             return found
@@ -949,8 +957,8 @@ class Replayed:
     def why_not(self, made: Made) -> str:
         """Return why a load of what is pasted does not lie within what is recommended, or cannot be told."""
         observed = made.observed
-        if said := observed.failed or observed.why or observed.spoilt:
-            return said
+        if sentence := observed.failed or observed.why or observed.spoilt:
+            return sentence
         cost, most = self._cost(observed), self._most
         if most is None or cost is None or cost <= most:
             return ""
@@ -959,9 +967,9 @@ class Replayed:
         found, limit = quantity.number(cost), quantity.number(most)
         return f"it takes {found} µs of CPU a request, and one start of it should take {limit} µs at most"
 
-    def _proven(self) -> Tuned:
+    def _proven_result(self) -> Tuned:
         """Return what came of the race and of the proofs."""
-        found = self._raced()
+        found = self._race_result()
         proofs = self.proofs
         claim = self.claim
         if found.best is None or self.field.best is None:
@@ -974,25 +982,25 @@ class Replayed:
             because = f"no more than {quantity.rate(claim)} was proven, although shorter loads held {held}"
             return replace(found, ending=TuneEnding.SPENT, because=because)
         tried = " and ".join(
-            f"at {quantity.rate(one.observed.ask.rate)}" for one in proofs if one.observed.ask.rate
+            f"at {quantity.rate(proof.observed.ask.rate)}" for proof in proofs if proof.observed.ask.rate
         )
         last = proofs[-1].observed if proofs else None
         why = (last.failed or last.why or last.spoilt) if last else "there was no time"
-        said = f"loaded once more {tried}, it" if tried else "loaded once more, it"
+        sentence = f"loaded once more {tried}, it" if tried else "loaded once more, it"
         ended = "was disturbed" if last and last.spoilt and not last.failed else "did not hold"
-        because = f"{said} {ended}: {why[:1].lower()}{why[1:].rstrip('.')}"
+        because = f"{sentence} {ended}: {why[:1].lower()}{why[1:].rstrip('.')}"
         return replace(found, ending=TuneEnding.SPENT, because=because)
 
 
-def _lowered(low: float, broken: Sequence[Made]) -> float:
+def _lower(low: float, broken: Sequence[Made]) -> float:
     """Return the rate to claim: the lower end of the interval, or a part of what was done where a proof failed."""
-    for one in broken:
-        did = one.observed.throughput_rps if one.observed.overdone else one.observed.ask.rate
-        low = min(low, LOWERED * min(did, one.observed.ask.rate))
-    return quantity.floored(low)
+    for made in broken:
+        did = made.observed.throughput_rps if made.observed.overdone else made.observed.ask.rate
+        low = min(low, LOWERED * min(did, made.observed.ask.rate))
+    return quantity.round_down(low)
 
 
-def judged(
+def judge_stored(
     results: Results, stacks: Mapping[str, Stack], folder: str = "", *, paste: bool = False
 ) -> Recommendation:
     """Return what a tuning that is stored recommends; with `paste`, what to paste although nothing is settled.
@@ -1005,18 +1013,18 @@ def judged(
     replayed = Replayed(sought, study.limits)
     replayed.take(results.trials)
     replayed.take_checks(results.checks, stacks, workers.counts(study.limits.for_cpus(sought.cpus)))
-    tuned = replayed.tuned()
-    check = _checked(tuned, sought, study.limits, stacks, replayed.checks_that_count(results.checks))
+    tuned = replayed.result()
+    check = _worker_check(tuned, sought, study.limits, stacks, replayed.checks_that_count(results.checks))
     best, second, app = tuned.best, tuned.runner_up, question.app
     proofs = replayed.proofs
-    proof = next((one.result for one in reversed(proofs) if isinstance(one.result, Measurement)), None)
+    proof = next((made.result for made in reversed(proofs) if isinstance(made.result, Measurement)), None)
 
-    def called(one: Entry | None) -> str:
-        if one is None:
+    def called(entry: Entry | None) -> str:
+        if entry is None:
             return ""
-        return one.candidate.contestant.called(stacks.get(one.candidate.contestant.stack))
+        return entry.candidate.contestant.called(stacks.get(entry.candidate.contestant.stack))
 
-    pasted = _pasted(best.candidate.contestant, proof, app, stacks) if best and proof else ""
+    pasted = _lines_to_paste(best.candidate.contestant, proof, app, stacks) if best and proof else ""
     withheld = bool(pasted) and tuned.ending is not TuneEnding.SETTLED and not paste
     before, _, command = ("" if withheld else pasted).rpartition("\n")
     stack = stacks.get(best.candidate.contestant.stack) if best else None
@@ -1045,14 +1053,14 @@ def judged(
         arrivals=sought.arrivals,
         claim=replayed.claim,
         pasted=_as_pasted(replayed),
-        proofs=tuple(_proven(one) for one in proofs),
+        proofs=tuple(_proof_of(made) for made in proofs),
         cold_start_s=cold_start(
             cold_starts(
-                one
-                for one in results.trials
+                trial
+                for trial in results.trials
                 if best
-                and one.trial.contestant == best.candidate.contestant
-                and host_of(one) == replayed.home
+                and trial.trial.contestant == best.candidate.contestant
+                and host_of(trial) == replayed.home
             )
         ),
         folder=folder,
@@ -1063,14 +1071,14 @@ def judged(
     )
 
 
-def _checked(
+def _worker_check(
     tuned: Tuned, sought: Sought, limits: Limits, stacks: Mapping[str, Stack], checks: Sequence[Result]
 ) -> WorkerCheck | None:
     """Return what the best one came to with more workers; None: nobody looked."""
     if tuned.best is None or not checks:
         return None
     who = tuned.best.candidate.contestant
-    return checked(who, stacks.get(who.stack), workers.counts(limits.for_cpus(sought.cpus)), checks)
+    return judge_check(who, stacks.get(who.stack), workers.counts(limits.for_cpus(sought.cpus)), checks)
 
 
 def _starts(contestant: Contestant, app: App, stack: Stack) -> bool:
@@ -1107,7 +1115,7 @@ def _as_pasted(replayed: Replayed) -> AsPasted | None:
     )
 
 
-def _proven(made: Made) -> Proven:
+def _proof_of(made: Made) -> Proven:
     observed = made.observed
     seconds = made.result.load.duration_s if isinstance(made.result, Measurement) else 0.0
     return Proven(
@@ -1115,7 +1123,9 @@ def _proven(made: Made) -> Proven:
     )
 
 
-def _pasted(contestant: Contestant, proof: Measurement, app: App | None, stacks: Mapping[str, Stack]) -> str:
+def _lines_to_paste(
+    contestant: Contestant, proof: Measurement, app: App | None, stacks: Mapping[str, Stack]
+) -> str:
     """Return the lines to paste for a deployment, the command line last; empty where the stack has none."""
     stack = stacks.get(contestant.stack)
     if stack is None:

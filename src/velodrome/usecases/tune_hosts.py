@@ -9,7 +9,7 @@ it on each host (`python -m velodrome.usecases.tune_hosts`, a process of the age
 to the next, and a host is held from the preparation to the end of that process, as a tuning on one machine holds it.
 One agent of each host is used: a second one would wait for the first, and stands by in case that is lost.
 
-    with reached_hosts(address, security, needs) as found:
+    with reach_hosts(address, security, needs) as found:
         found.begin(plan, study, lab, follower)
         found.prepare("a", demands)             # its environments are there, and it is held from now on
         found.load("a", trial, ask, …)
@@ -42,15 +42,15 @@ from velodrome.run.cluster import blocks, handing, talking
 from velodrome.run.cluster.apart import Channel
 from velodrome.run.cluster.blocks import Needs
 from velodrome.run.lab import Lab
-from velodrome.run.racing.opening import Preparing, held, prepared, proven
+from velodrome.run.racing.opening import Preparing, find_usable_limits, hold_machine, prepare_environments
 from velodrome.run.racing.plan import plan_of
-from velodrome.run.racing.race import serving
+from velodrome.run.racing.race import session_runner
 from velodrome.run.racing.store import NAME
 from velodrome.run.supervision.undisturbed import stoppable
 from velodrome.usecases import race as races
 from velodrome.usecases.apps import folder as folder_of
 from velodrome.usecases.quiet import Quiet
-from velodrome.usecases.recording import Record, header, recorded
+from velodrome.usecases.recording import Record, header, open_record
 from velodrome.usecases.tune import (
     QUALIFYING,
     Benches,
@@ -59,9 +59,9 @@ from velodrome.usecases.tune import (
     Progress,
     Search,
     TuneSpec,
-    begun,
-    judged,
-    taken_up,
+    begin_search,
+    judge_stored,
+    take_up,
 )
 
 # --- The hosts: each makes one load after the other, as the command asks for them.
@@ -112,15 +112,15 @@ class Hosts(handing.Hosts):
     @property
     def facts(self) -> Mapping[str, Mapping[str, Any]]:
         """Facts of each host that there is."""
-        return {one.name: one.facts for one in self._hosts.values() if one.ready}
+        return {host.name: host.facts for host in self._hosts.values() if host.ready}
 
     def use(self, fits: Callable[[Mapping[str, Any]], bool] = lambda _: True) -> tuple[str, ...]:
         """Take one agent of each host that is there, fits by its facts and is not used yet; return these hosts."""
         new = []
-        for one in self._hosts.values():
-            if one.ready and one.name not in self._used and fits(one.facts):
-                self._used[one.name] = one
-                new.append(one.name)
+        for host in self._hosts.values():
+            if host.ready and host.name not in self._used and fits(host.facts):
+                self._used[host.name] = host
+                new.append(host.name)
         return tuple(new)
 
     def prepare(self, host: str, conditions: Sequence[str], arrivals: str) -> None:
@@ -145,7 +145,7 @@ class Hosts(handing.Hosts):
 
     def serve(self, host: str, session: Session) -> None:
         """Have a host run a server session."""
-        self._say(host, {"do": "session", "trials": [results.plain_trial(one) for one in session.trials]})
+        self._say(host, {"do": "session", "trials": [results.plain_trial(trial) for trial in session.trials]})
 
     def rest(self, host: str) -> None:
         """Have a host stop its server."""
@@ -167,7 +167,7 @@ class Hosts(handing.Hosts):
         elif kind == "unserved":
             self._unserved[agent.name] = event["text"]
         elif kind == "whole" and used:
-            return Loaded(agent.name, self._taken(agent.name), self._unserved.pop(agent.name, ""))
+            return Loaded(agent.name, self._take_results(agent.name), self._unserved.pop(agent.name, ""))
         elif kind == "ready" and self._odd(agent) is None:
             agent.ready = True
             if agent.name not in self._used:
@@ -179,22 +179,22 @@ class Hosts(handing.Hosts):
             self._take_leave(agent, why, follower)
             if used:
                 del self._used[agent.name]
-                self._taken(agent.name)
+                self._take_results(agent.name)
                 self._unserved.pop(agent.name, None)
                 return Left(agent.name, why)
         elif kind in ("preparing", "warning"):
             follower.preparing(f"{agent.name}: {event['text']}")
         return None
 
-    def _taken(self, host: str) -> tuple[Result, ...]:
+    def _take_results(self, host: str) -> tuple[Result, ...]:
         """Return what a host has measured since it was given its last load."""
-        own = tuple(one for name, one in self._results if name == host)
-        self._results = [(name, one) for name, one in self._results if name != host]
+        own = tuple(result for name, result in self._results if name == host)
+        self._results = [(name, result) for name, result in self._results if name != host]
         return own
 
 
 @contextmanager
-def reached_hosts(
+def reach_hosts(
     address: talking.Address, security: talking.Security, needs: Callable[[Lab, Study], Needs]
 ) -> Iterator[Hosts]:
     """Yield the agents of a coordinator as hosts of one search."""
@@ -212,27 +212,37 @@ def reached_hosts(
 def best_setting(spec: TuneSpec, search: Search, lab: Lab, follower: Quiet, folder: Path) -> Recommendation:
     """Search the best setting by the hosts of agents, and store each load in `folder`.
 
-    Raises what `race.reached` and `Hosts.begin` of `run/cluster/handing.py` do, AgentsDifferError for hosts of other
-    CPUs than settings are laid out for, AgentsGoneError, AppAnswersWrongError, AppNotServedError, and what `recorded`
-    does.
+    Raises what `race.reach_hosts` and `Hosts.begin` of `run/cluster/handing.py` do, AgentsDifferError for hosts of
+    other CPUs than settings are laid out for, AgentsGoneError, AppAnswersWrongError, AppNotServedError, and what
+    `open_record` does.
     """
-    template, sought = begun(search, lab)
+    template, sought = begin_search(search, lab)
     of = header(
-        search.trial, sought, "Which setting to deploy", tuple(one.contestant for one in sought.candidates)
+        search.trial,
+        sought,
+        "Which setting to deploy",
+        tuple(candidate.contestant for candidate in sought.candidates),
     )
     app = spec.served.app
     user, cwd, sdist = (
         (app.user, folder_of(app.cwd), app.allow_sdist) if app else (spec.served.user, "", False)
     )
-    firsts = {one.contestant.stack: replace(template, contestant=one.contestant) for one in sought.candidates}
-    plan = plan_of(f"tuning of {search.trial.recipe.name}", [Session((one,)) for one in firsts.values()], lab)
+    firsts = {
+        candidate.contestant.stack: replace(template, contestant=candidate.contestant)
+        for candidate in sought.candidates
+    }
+    plan = plan_of(
+        f"tuning of {search.trial.recipe.name}", [Session((trial,)) for trial in firsts.values()], lab
+    )
     with (
         stoppable(),
-        races.reached(reached_hosts, spec.agents, spec.keys, user=user, cwd=cwd, allow_sdist=sdist) as hosts,
-        recorded(folder, of, spec.resume) as record,
+        races.reach_hosts(
+            reach_hosts, spec.agents, spec.keys, user=user, cwd=cwd, allow_sdist=sdist
+        ) as hosts,
+        open_record(folder, of, spec.resume) as record,
     ):
         path = str(folder / NAME)
-        if any(one.machine is None for one in record.results):
+        if any(result.machine is None for result in record.results):
             raise StudyChangedError(
                 path, ["one machine measured it, and now agents would: leave --agents out"]
             )
@@ -241,7 +251,7 @@ def best_setting(spec: TuneSpec, search: Search, lab: Lab, follower: Quiet, fold
             if not _has_cpus(search, facts):
                 found = {"this machine": str(os.cpu_count()), name: str(facts["cpus"])}
                 raise AgentsDifferError("number of CPUs (name how many to tune for: --cpus)", found)
-        replayed = taken_up(search, sought, record, follower)
+        replayed = take_up(search, sought, record, follower)
         deciding = Deciding(search, template, sought, lab.stacks, replayed, record, follower)
         over = _OverHosts(
             hosts, deciding, lambda: AgentsGoneError(path, len(record.results), None, hosts.gone)
@@ -251,7 +261,7 @@ def best_setting(spec: TuneSpec, search: Search, lab: Lab, follower: Quiet, fold
         record.begin()
         over.run()
         results = Results(of, tuple(record.results), 0, torn=False, checks=tuple(record.checks))
-    return judged(results, lab.stacks, str(folder), paste=search.paste)
+    return judge_stored(results, lab.stacks, str(folder), paste=search.paste)
 
 
 def _has_cpus(search: Search, facts: Mapping[str, Any]) -> bool:
@@ -339,7 +349,7 @@ class _OverHosts:
             match self._next():
                 case (what, Loaded() as loaded) if what == LOAD:
                     candidate, ask = loads.pop(loaded.host)
-                    observed = self._observed(loaded, candidate, ask, final=False)
+                    observed = self._observe(loaded, candidate, ask, final=False)
                     self._groups.note(loaded.host, candidate, observed)
                     go_on(loaded.host, observed)
                 case (what, Loaded() as loaded) if what == PREPARE:
@@ -365,7 +375,7 @@ class _OverHosts:
     def measure(self, candidate: Candidate, ask: Ask) -> Observation:
         """Make one load on the host of the final. Raises AgentsGoneError, and what `Doubts` does."""
         self._load(self._groups.home, candidate, ask)
-        return self._observed(self._next_of_home(LOAD), candidate, ask, final=True)
+        return self._observe(self._next_of_home(LOAD), candidate, ask, final=True)
 
     def serve(self, session: Session) -> Generator[Result]:
         """Run a server session there."""
@@ -398,9 +408,9 @@ class _OverHosts:
         self._hosts.load(host, trial, ask, alone_ms, self._record.keys_of(contestant))
         self._pending[host].append(LOAD)
 
-    def _observed(self, loaded: Loaded, candidate: Candidate, ask: Ask, *, final: bool) -> Observation:
+    def _observe(self, loaded: Loaded, candidate: Candidate, ask: Ask, *, final: bool) -> Observation:
         """Store what a load gave, and return it."""
-        own = [self._own(one) for one in loaded.results]
+        own = [self._own(result) for result in loaded.results]
         kept = self._record.take_in(own, self._boots.setdefault(loaded.host, {}), final=final)
         made = self._replayed.progress.take(kept)
         self._doubts.see(kept)
@@ -408,10 +418,10 @@ class _OverHosts:
         self._follower.observed(candidate, observed)
         return observed
 
-    def _own(self, one: Result) -> Result:
+    def _own(self, result: Result) -> Result:
         """Return a result as of the app that is looked at here: a host seals secrets with a key of its own."""
-        trial: Trial = replace(one.trial, app=self._template.app)
-        return replace(one, trial=trial)
+        trial: Trial = replace(result.trial, app=self._template.app)
+        return replace(result, trial=trial)
 
     def _say(self, host: str, what: str) -> None:
         if what == REST:
@@ -456,48 +466,48 @@ class _HostTuning(blocks.HostRace):
     """A tuning on this host."""
 
     def __init__(
-        self, said: Mapping[str, Any], say: Callable[[dict[str, Any]], None], channel: Channel
+        self, message: Mapping[str, Any], say: Callable[[dict[str, Any]], None], channel: Channel
     ) -> None:
         """Raises what is wrong with it here."""
-        super().__init__(said, say, channel)
+        super().__init__(message, say, channel)
         self._held = ExitStack()
         self._record = Record(self._entry)
         self._benches: Benches | None = None
 
-    def run(self, said: Mapping[str, Any]) -> None:
+    def run(self, message: Mapping[str, Any]) -> None:
         """Do what is asked for, and say what it comes to."""
-        if said["do"] == "prepare":
-            self._prepare(said)
+        if message["do"] == "prepare":
+            self._prepare(message)
             return
         assert self._benches is not None, "the first thing that is asked for is to prepare"
-        if said["do"] == "load":
-            self._load(self._benches, said)
-        elif said["do"] == "session":
+        if message["do"] == "load":
+            self._load(self._benches, message)
+        elif message["do"] == "session":
             self._benches.stop()
-            trials = [self._here(results.read_trial(one)) for one in said["trials"]]
-            with closing(serving(self.lab)(Session(tuple(trials)))) as every:
+            trials = [self._here(results.read_trial(one)) for one in message["trials"]]
+            with closing(session_runner(self.lab)(Session(tuple(trials)))) as every:
                 for result in every:
                     self._entry(result)
         else:
             self._benches.stop()
 
-    def _prepare(self, said: Mapping[str, Any]) -> None:
-        self._held.enter_context(held(self._plan, self, None))
-        self.lab = prepared(self._plan, proven(self._plan, self.lab), self)
-        demands = Demands(must=tuple(map(read, said["conditions"])))
+    def _prepare(self, message: Mapping[str, Any]) -> None:
+        self._held.enter_context(hold_machine(self._plan, self, None))
+        self.lab = prepare_environments(self._plan, find_usable_limits(self._plan, self.lab), self)
+        demands = Demands(must=tuple(map(read, message["conditions"])))
         self._progress = Progress(demands)
         template = self._plan.sessions[0].trials[0]
         self._benches = self._held.enter_context(
-            Benches(template, self.lab, self, self._record, self._progress, arrivals=said["arrivals"])
+            Benches(template, self.lab, self, self._record, self._progress, arrivals=message["arrivals"])
         )
 
-    def _load(self, benches: Benches, said: Mapping[str, Any]) -> None:
-        trial = results.read_trial(said["trial"])
-        if said["alone_ms"]:
-            benches.known_alone_ms[trial.contestant.stack] = said["alone_ms"]
-        self._record.reserve(said["keys"])
+    def _load(self, benches: Benches, message: Mapping[str, Any]) -> None:
+        trial = results.read_trial(message["trial"])
+        if message["alone_ms"]:
+            benches.known_alone_ms[trial.contestant.stack] = message["alone_ms"]
+        self._record.reserve(message["keys"])
         before = len(self._record.results)
-        ask = adapter(Ask).validate_python(said["ask"])
+        ask = adapter(Ask).validate_python(message["ask"])
         if error := benches.load(Candidate(trial.contestant, 1, None), ask):
             self._say({"event": "unserved", "text": secrets.mask(error.reason)})
         self._progress.take(self._record.results[before:])

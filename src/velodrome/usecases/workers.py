@@ -13,8 +13,8 @@ from velodrome.guest import catalog
 from velodrome.guest.stack import Stack
 from velodrome.judge.answering import answer
 from velodrome.judge.settling import confidence
-from velodrome.judge.words import listed
-from velodrome.judge.workers import checked, next_step, with_workers
+from velodrome.judge.words import list_names
+from velodrome.judge.workers import judge_check, next_step, with_workers
 from velodrome.model import quantity
 from velodrome.model.load import Closed, Load, Open
 from velodrome.model.measurement import Measurement
@@ -143,7 +143,7 @@ def _check(
 ) -> None:
     numbers = study.worker_counts
     settled: set[str] = set()
-    while leader := _raced(
+    while leader := _measured_race(
         question,
         results,
         answer(
@@ -165,12 +165,12 @@ def _check(
         tell(f"checking {called} with {_words(numbers)} workers before it is recommended")
         every = _loads_like(question, leader, fresh=closes(stack, template))
         checks.extend(settle(template, every, numbers, serve, tuple(checks)))
-        found = checked(template.contestant, stack, numbers, checks)
+        found = judge_check(template.contestant, stack, numbers, checks)
         if found is not None and found.survived is False:
             tell(f"{called} is not recommended: {found.sentence}")
 
 
-def _raced(question: Question, results: Sequence[Result], found: Answer | None) -> list[Measurement]:
+def _measured_race(question: Question, results: Sequence[Result], found: Answer | None) -> list[Measurement]:
     """Return what was measured in the race of whoever would be recommended; nothing where nobody would be."""
     best = found.best[:1] if found else ()
     return [
@@ -196,4 +196,4 @@ def _loads_like(question: Question, raced: Sequence[Measurement], *, fresh: bool
 
 
 def _words(numbers: Sequence[int]) -> str:
-    return listed([str(number) for number in numbers])
+    return list_names([str(number) for number in numbers])

@@ -35,8 +35,8 @@ def test_threads_read_at_once_over_a_few_pooled_connections() -> None:
 
 
 def test_two_databases_in_one_process_are_apart() -> None:
-    one, other = Database(), Database()
-    one.anchor.execute("DELETE FROM velodrome_item")
+    database, other = Database(), Database()
+    database.anchor.execute("DELETE FROM velodrome_item")
     assert len(other.reader(3)()) == 3
 
 

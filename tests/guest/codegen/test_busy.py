@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from velodrome.guest.codegen.steps import TURN_VARIABLE, calibrated
+from velodrome.guest.codegen.steps import TURN_VARIABLE, calibrate
 from velodrome.guest.interfaces import wsgi
 from velodrome.guest.recipe import Body, Cpu, Recipe
 
@@ -39,7 +39,7 @@ def test_the_handler_burns_as_many_microseconds_as_asked(us: int) -> None:
 
 def test_servers_that_are_told_the_cost_of_a_turn_do_the_same_work(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(TURN_VARIABLE, "12.5")
-    assert calibrated(2000) == 160_000
+    assert calibrate(2000) == 160_000
 
 
 def test_the_cost_of_a_turn_can_be_asked_for() -> None:
@@ -48,4 +48,4 @@ def test_the_cost_of_a_turn_can_be_asked_for() -> None:
 
 
 def test_no_time_is_no_work() -> None:
-    assert calibrated(0) == 0
+    assert calibrate(0) == 0

@@ -2,7 +2,7 @@
 
 import pytest
 
-from velodrome.guest.codegen.wire import answers, field, head_bytes, parse_head, split
+from velodrome.guest.codegen.wire import answers, field, head_bytes, parse_head, split_size
 from velodrome.guest.recipe import Body, Recipe
 from velodrome.guest.services.hello import recipe as hello
 
@@ -27,7 +27,7 @@ def test_any_size_on_the_wire_comes_out_to_the_byte(size: int) -> None:
 
 def test_a_size_that_the_head_alone_exceeds_is_refused_with_the_length_of_the_head() -> None:
     with pytest.raises(ValueError, match="56 bytes on the wire; the head alone takes 57"):
-        split(56)
+        split_size(56)
 
 
 @pytest.mark.parametrize(

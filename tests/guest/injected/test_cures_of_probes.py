@@ -179,8 +179,8 @@ def test_a_call_is_cancelled_when_its_client_has_left_unanswered_and_not_behind_
         asyncio.run(main())
         print(said)
     """
-    said = "[{'type': 'http.response.body'}, {'type': 'behind the answer'}]\n"
-    assert injected.run(program, {"cancelled": True}) == said
+    sentence = "[{'type': 'http.response.body'}, {'type': 'behind the answer'}]\n"
+    assert injected.run(program, {"cancelled": True}) == sentence
     assert injected.took() == {"cancelled"}
 
 

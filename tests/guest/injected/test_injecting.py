@@ -115,8 +115,8 @@ def test_a_heartbeat_tells_where_tasks_wait_and_how_often_they_connect(injected:
 def test_awaits_in_turn_run_at_once_and_connections_choose_among_few_ports(injected: Injected) -> None:
     (injected.app / "shop.py").write_text(WAITING)
     run = {"file": str(injected.app / "shop.py"), "line": 9, "end_line": 10}
-    said = injected.run(CONNECTING, {"gathered": [run], "few-ports": 32})
-    assert said == "('price', 'stock')\nTrue\n" * 3
+    sentence = injected.run(CONNECTING, {"gathered": [run], "few-ports": 32})
+    assert sentence == "('price', 'stock')\nTrue\n" * 3
     assert injected.took() == {"gathered", "few-ports"}
 
 
@@ -265,4 +265,4 @@ def test_the_threads_of_a_loops_default_executor_are_counted_whatever_they_are_c
     """
     injected.run(program, {"heartbeat": {"late_s": 0.02}}, requires=() if loop == package else (loop,))
     counts = [line["threads"] for line in injected.lines("heart") if "threads" in line]
-    assert max(one.get(pool, 0) for one in counts for pool in EXECUTORS) == 3
+    assert max(count.get(pool, 0) for count in counts for pool in EXECUTORS) == 3

@@ -17,6 +17,7 @@ LOGGING = (f"{STANDARD}logging/__init__.py", "emit")
 JSON = (f"{STANDARD}json/encoder.py", "encode")
 EXPORT = (f"{SITE}/opentelemetry/sdk/trace/export/__init__.py", "worker")
 THREADING = (f"{STANDARD}threading.py", "run")
+POOL = (f"{SITE}/urllib3/connectionpool.py", "_get_conn")
 
 
 def stack(*innermost_first: tuple[str, str]) -> FrameType:
@@ -40,6 +41,8 @@ def stack(*innermost_first: tuple[str, str]) -> FrameType:
         ([(f"{SITE}/httpx/_config.py", "create_ssl_context"), OWN, SERVER], {"tls-context"}),
         ([(f"{SITE}/starlette/middleware/gzip.py", "send_with_compression"), SERVER], set()),
         ([(f"{STANDARD}gzip.py", "write"), OWN, SERVER], {"compression"}),
+        ([OWN, POOL, OWN, SERVER], {"dialling"}),
+        ([(f"{STANDARD}threading.py", "wait"), (f"{STANDARD}queue.py", "get"), POOL, OWN, SERVER], set()),
     ],
 )
 def test_the_marks_of_a_stack(frames: list[tuple[str, str]], busy: set[str]) -> None:

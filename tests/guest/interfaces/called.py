@@ -302,13 +302,13 @@ CALLERS: dict[str, Callable[[Any, Recipe, bytes], Answer]] = {
 def built(module: Any, recipe: Recipe, upstream: str) -> Any:
     """Return the handler of a recipe, after a look at whether it waits as its interface says."""
     waits: list[str] = []
-    spelled = HandlerCode._spelled  # what every step goes through, whoever frames it
+    spelled = HandlerCode._spell  # what every step goes through, whoever frames it
 
     def seen(code: HandlerCode, step: Step) -> list[str]:
         waits.append(code.idiom.wait)
         return spelled(code, step)
 
-    HandlerCode._spelled = seen  # type: ignore[method-assign, assignment]
+    HandlerCode._spell = seen  # type: ignore[method-assign, assignment]
     app = module.build(recipe, upstream)
     tasks = {"await ", "yield "}  # with "yield from " no loop of asyncio's is there for a client that awaits
     assert all((wait in tasks) == module.interface.awaits for wait in waits), "say `awaits` as it is"

@@ -107,8 +107,8 @@ def test_a_generator_at_its_end_excuses_no_other_doubt() -> None:
 
 
 def test_blocks_set_aside_leave_the_others_to_count() -> None:
-    one = made.measured(made.trial("granian", block=0), 9000, flags=[BUSY])
-    found = checked(ratio(*TWICE, at_least=1.5), [one, *made.FAST[1:], *made.SLOW])
+    measurement = made.measured(made.trial("granian", block=0), 9000, flags=[BUSY])
+    found = checked(ratio(*TWICE, at_least=1.5), [measurement, *made.FAST[1:], *made.SLOW])
     assert found.measured is not None
     assert found.measured.high < 3
 
@@ -143,12 +143,12 @@ def sharing(share: float) -> list[Measurement]:
     flags = (Flag(FlagKind.CPU_SHARED, severity, "Shared.", "Share less."),) if share >= 0.1 else ()
     return [
         replace(
-            one,
+            measurement,
             placement=placed,
-            load=replace(one.load, generator_cpu_s=share * one.load.duration_s),
+            load=replace(measurement.load, generator_cpu_s=share * measurement.load.duration_s),
             flags=flags,
         )
-        for one in FIELD
+        for measurement in FIELD
     ]
 
 
@@ -195,9 +195,9 @@ def test_how_much_more_one_gains_than_another_is_compared_too() -> None:
 
 def under(load: Load, block: int, rps: float, p99: float, **facts: object) -> Measurement:
     trial = made.trial("uvicorn", Question("hello", made.HELLO, (load,)), block, load)
-    one = made.measured(trial, rps)
+    measurement = made.measured(trial, rps)
     latency = Latency(p99 / 2, p99 / 2, p99 / 2, p99, p99, p99, p99, p99)
-    return replace(one, load=replace(one.load, due=latency, sent=latency), **facts)  # type: ignore[arg-type]
+    return replace(measurement, load=replace(measurement.load, due=latency, sent=latency), **facts)  # type: ignore[arg-type]
 
 
 RATES = tuple(Load(Open(rate), 2.0) for rate in (1000, 1500, 2000))
@@ -242,22 +242,22 @@ def test_a_rate_holds_within_the_bound_that_the_check_gives() -> None:
 def test_that_clients_are_turned_away_is_shown_by_what_is_set_aside_for_it() -> None:
     overflowed = replace(made.INVALID, kind=FlagKind.LISTEN_QUEUE_OVERFLOWED)
     trials = [
-        replace(one, queue=QueueFacts(128, 128, 40 + block, 0), flags=(overflowed,))
-        for block, one in enumerate(made.SLOW)
+        replace(measurement, queue=QueueFacts(128, 128, 40 + block, 0), flags=(overflowed,))
+        for block, measurement in enumerate(made.SLOW)
     ]
     check = value("listen_overflows", "hello/uvicorn", at_least=1.0)
     found = checked(check, trials)
     assert found.judgement is HOLDS
     assert found.measured is not None
     assert (found.measured.low, found.measured.mid, found.measured.high) == (40, 41, 42)
-    ours = [replace(one, flags=(made.INVALID,)) for one in trials]
+    ours = [replace(trial, flags=(made.INVALID,)) for trial in trials]
     assert checked(check, ours).judgement is CANNOT
 
 
 def test_a_share_of_requests_has_an_interval_near_nothing_too() -> None:
     trials = [
-        replace(one, load=replace(one.load, requests=1000, ok=1000, outcomes={"ok": 1000}))
-        for one in made.SLOW
+        replace(measurement, load=replace(measurement.load, requests=1000, ok=1000, outcomes={"ok": 1000}))
+        for measurement in made.SLOW
     ]
     found = checked(value("reset_share", "hello/uvicorn", at_most=0.01), trials)
     assert found.judgement is HOLDS
@@ -278,9 +278,9 @@ def test_latency_that_a_driver_does_not_tell_is_missing_and_what_it_tells_is_nam
     none = Latency(None, None, None, None, None, None, None, None)
     trials = []
     for block in range(3):
-        one = made.measured(made.trial("uvicorn", question, block, load), 2000)
+        measurement = made.measured(made.trial("uvicorn", question, block, load), 2000)
         sent = replace(none, p50=10.0 + block)
-        trials.append(replace(one, load=replace(one.load, due=none, sent=sent)))
+        trials.append(replace(measurement, load=replace(measurement.load, due=none, sent=sent)))
     found = checked(value("p50_ms", "hello/uvicorn", at_most=20.0), trials, questions=[question])
     assert "wrk reported no p50 from due" in found.reason
     assert "its service time is another metric" in found.reason
@@ -300,11 +300,11 @@ def test_the_ceiling_of_littles_law_is_a_figure_as_well() -> None:
 def test_no_number_is_divided_by_nothing() -> None:
     trials = [
         replace(
-            one,
-            load=replace(one.load, requests=1000, ok=1000, outcomes={"ok": 1000}),
+            measurement,
+            load=replace(measurement.load, requests=1000, ok=1000, outcomes={"ok": 1000}),
             host=HostFacts(None, None),
         )
-        for one in FIELD
+        for measurement in FIELD
     ]
     check = ratio("reset_share", "hello/granian", "hello/uvicorn", at_least=1.0)
     assert checked(check, trials).reason == "it would be divided by nothing: the other number is 0"

@@ -35,14 +35,14 @@ def test_facts_of_experiments_have_the_unit_their_name_ends_in() -> None:
 
 def measured(load: Load, answers: float, cpu_s: float, p50_ms: float) -> Cell:
     question = Question("q", made.HELLO, (load,))
-    one = made.measured(made.trial("uvicorn", question, 0, load), answers)
+    measurement = made.measured(made.trial("uvicorn", question, 0, load), answers)
     latency = Latency(p50_ms, p50_ms, p50_ms, p50_ms, p50_ms, p50_ms, p50_ms, p50_ms)
-    one = replace(
-        one,
-        load=replace(one.load, due=latency, sent=latency),
-        server=replace(one.server, cpu_s=cpu_s * one.load.duration_s),
+    measurement = replace(
+        measurement,
+        load=replace(measurement.load, due=latency, sent=latency),
+        server=replace(measurement.server, cpu_s=cpu_s * measurement.load.duration_s),
     )
-    (runner,) = runners(question, [one], made.STACKS)
+    (runner,) = runners(question, [measurement], made.STACKS)
     return Cell(question, runner)
 
 

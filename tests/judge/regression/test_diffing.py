@@ -32,18 +32,18 @@ TENTH_LESS = [0.9 * one for one in DRIFTING]
 def test_what_the_blocks_share_does_not_hide_a_tenth_less() -> None:
     found = interleaved(rates(DRIFTING), rates(TENTH_LESS))
     assert found.paired
-    one = figure(found, "throughput")
-    assert one.change is Change.REGRESSION
-    assert one.interval is not None
-    assert one.interval.low < 0.9 < one.interval.high < 1
+    difference = figure(found, "throughput")
+    assert difference.change is Change.REGRESSION
+    assert difference.interval is not None
+    assert difference.interval.low < 0.9 < difference.interval.high < 1
     assert found.change is Change.REGRESSION
     assert found.sentence.startswith("Regression: throughput of uvicorn · uvloop −10 % under closed-40.")
 
 
 def test_two_runs_that_were_not_interleaved_cannot_tell_that_tenth_and_say_why() -> None:
     found = two_runs(rates(STEADY), rates([0.9 * one for one in STEADY]))
-    one = figure(found, "throughput")
-    assert one.change is not Change.REGRESSION
+    difference = figure(found, "throughput")
+    assert difference.change is not Change.REGRESSION
     assert found.notes[0].startswith("These runs were not interleaved")
     half = two_runs(rates(STEADY), rates([0.4 * one for one in STEADY]))
     assert figure(half, "throughput").change is Change.REGRESSION
@@ -69,7 +69,10 @@ def test_few_blocks_are_insufficient_and_as_many_more_as_it_says_are_enough() ->
     more = figure(few, "throughput").more_blocks
     assert figure(few, "throughput").change is Change.INSUFFICIENT
     assert more is not None
-    assert f"{max(one.more_blocks or 0 for one in few.differences)} more blocks needed" in few.sentence
+    assert (
+        f"{max(difference.more_blocks or 0 for difference in few.differences)} more blocks needed"
+        in few.sentence
+    )
     enough = [1000.0] * (2 + more)
     assert figure(interleaved(rates(enough), rates(enough)), "throughput").change is Change.SAME
 
@@ -103,39 +106,46 @@ def test_a_percentile_with_too_few_requests_says_how_many_it_needs_if_somebody_a
     questions = (BEFORE_OPEN, AFTER_OPEN)
     trials = latencies([[10.0] * 200], BEFORE_OPEN), latencies([[10.0] * 200], AFTER_OPEN)
     silent = interleaved(*trials, questions)
-    assert {one.metric for one in silent.differences} == {"throughput", "p50", "p90", "p99", "cpu", "memory"}
+    assert {difference.metric for difference in silent.differences} == {
+        "throughput",
+        "p50",
+        "p90",
+        "p99",
+        "cpu",
+        "memory",
+    }
     assert "it needs 300 requests, and there were 200: load longer" in figure(silent, "p99").reason
     asked = interleaved(*trials, questions, criteria=DiffCriteria(metrics=("p99.9",)))
-    (one,) = asked.differences
-    assert one.change is Change.INSUFFICIENT
-    assert one.reason.startswith("it needs 10 000 requests")
+    (difference,) = asked.differences
+    assert difference.change is Change.INSUFFICIENT
+    assert difference.reason.startswith("it needs 10 000 requests")
 
 
 def test_latency_is_compared_in_open_loops_where_there_is_one() -> None:
     both = replace(made.HELLO_Q)
     trials = rates(STEADY, both) + latencies([[5.0] * 400] * 6, both)
     found = two_runs(trials, trials, both)
-    assert {one.metric for one in found.differences if one.load == "closed-40"} == {
+    assert {difference.metric for difference in found.differences if difference.load == "closed-40"} == {
         "throughput",
         "cpu",
         "memory",
     }
-    assert {one.load for one in found.differences if one.metric == "p99"} == {"open-100"}
+    assert {difference.load for difference in found.differences if difference.metric == "p99"} == {"open-100"}
 
 
 def test_a_revision_that_does_not_start_is_a_regression_with_its_reason() -> None:
-    broken = [made.failed(one.trial, "no module named shop") for one in rates(STEADY)]
+    broken = [made.failed(rate.trial, "no module named shop") for rate in rates(STEADY)]
     found = interleaved(rates(STEADY), broken)
-    (one,) = found.differences
-    assert one.change is Change.REGRESSION
-    assert one.reason == "after, it could not be measured: no module named shop"
+    (difference,) = found.differences
+    assert difference.change is Change.REGRESSION
+    assert difference.reason == "after, it could not be measured: no module named shop"
     assert "no module named shop" in found.sentence
     assert interleaved(broken, rates(STEADY)).change is Change.IMPROVEMENT
     assert interleaved(broken, broken).change is Change.INSUFFICIENT
 
 
 def test_what_the_lab_could_not_run_is_no_regression() -> None:
-    missing = [made.failed(one.trial, "no such package", FailureKind.INSTALL) for one in rates(STEADY)]
+    missing = [made.failed(rate.trial, "no such package", FailureKind.INSTALL) for rate in rates(STEADY)]
     found = interleaved(rates(STEADY), missing)
     assert found.change is Change.INSUFFICIENT
 
@@ -159,15 +169,22 @@ def test_throughput_that_ended_the_generator_is_not_compared() -> None:
 def test_failing_requests_are_a_regression_even_where_they_set_every_block_aside() -> None:
     def failing(of: list[Measurement], count: int) -> list[Measurement]:
         return [
-            replace(one, load=replace(one.load, ok=one.load.requests - count, outcomes={"timeout": count}))
-            for one in of
+            replace(
+                measurement,
+                load=replace(
+                    measurement.load, ok=measurement.load.requests - count, outcomes={"timeout": count}
+                ),
+            )
+            for measurement in of
         ]
 
     many = interleaved(rates(STEADY), failing(rates(STEADY), 60))
-    one = figure(many, "errors")
-    assert one.change is Change.REGRESSION
-    assert one.after == pytest.approx(0.03, rel=0.01)
-    assert "errors" not in {one.metric for one in interleaved(rates(STEADY), rates(STEADY)).differences}
+    difference = figure(many, "errors")
+    assert difference.change is Change.REGRESSION
+    assert difference.after == pytest.approx(0.03, rel=0.01)
+    assert "errors" not in {
+        difference.metric for difference in interleaved(rates(STEADY), rates(STEADY)).differences
+    }
     few = interleaved(rates(STEADY), failing(rates(STEADY), 1))
     assert figure(few, "errors").change is Change.SAME
 
@@ -190,9 +207,9 @@ def test_runs_without_a_cell_in_common_are_refused() -> None:
 
 def test_what_else_changed_between_the_runs_is_reported() -> None:
     before = [
-        replace(one, packages={"uvicorn": "0.34", "h11": "0.16"}, python="3.11.7") for one in rates(STEADY)
+        replace(rate, packages={"uvicorn": "0.34", "h11": "0.16"}, python="3.11.7") for rate in rates(STEADY)
     ]
-    after = [replace(one, packages={"uvicorn": "0.35"}, python="3.12.1") for one in rates(STEADY)]
+    after = [replace(rate, packages={"uvicorn": "0.35"}, python="3.12.1") for rate in rates(STEADY)]
     notes = two_runs(before, [*after, *made.steady("granian", STEADY, CLOSED_Q)]).notes
     assert "uvicorn · uvloop: Python 3.11.7 before, 3.12.1 after." in notes
     assert "uvicorn · uvloop: h11 0.16 → gone and uvicorn 0.34 → 0.35." in notes
@@ -202,30 +219,37 @@ def test_what_else_changed_between_the_runs_is_reported() -> None:
 def test_one_of_many_figures_that_looks_different_by_chance_is_no_change_and_this_is_reported() -> None:
     names = [f"c{number}" for number in range(12)]
     before = [
-        one
+        measurement
         for name in names
-        for one in made.steady("uvicorn", DRIFTING, CLOSED_Q)
-        for one in [_named(one, name)]
+        for measurement in made.steady("uvicorn", DRIFTING, CLOSED_Q)
+        for measurement in [_named(measurement, name)]
     ]
-    after = [_named(one, name) for name in names for one in rates(DRIFTING)]
+    after = [_named(rate, name) for name in names for rate in rates(DRIFTING)]
     worse = [
-        replace(one, load=replace(one.load, throughput_rps=one.load.throughput_rps * 0.965))
-        if one.trial.contestant.name == "c0"
-        else one
-        for one in after
+        replace(
+            measurement,
+            load=replace(measurement.load, throughput_rps=measurement.load.throughput_rps * 0.965),
+        )
+        if measurement.trial.contestant.name == "c0"
+        else measurement
+        for measurement in after
     ]
     found = interleaved(before, worse)
-    one = next(one for one in found.differences if one.contestant == "c0" and one.metric == "throughput")
-    assert one.chance is not None
-    assert one.chance_in_all is not None
-    assert one.chance < 0.05 < one.chance_in_all
-    assert one.change is Change.INSUFFICIENT
+    difference = next(
+        difference
+        for difference in found.differences
+        if difference.contestant == "c0" and difference.metric == "throughput"
+    )
+    assert difference.chance is not None
+    assert difference.chance_in_all is not None
+    assert difference.chance < 0.05 < difference.chance_in_all
+    assert difference.change is Change.INSUFFICIENT
     assert any("figures look different" in note or "figures looks different" in note for note in found.notes)
 
 
-def _named(one: Measurement, name: str) -> Measurement:
-    contestant = replace(one.trial.contestant, name=name)
-    return replace(one, trial=replace(one.trial, contestant=contestant))
+def _named(measurement: Measurement, name: str) -> Measurement:
+    contestant = replace(measurement.trial.contestant, name=name)
+    return replace(measurement, trial=replace(measurement.trial, contestant=contestant))
 
 
 @pytest.mark.parametrize(
@@ -245,13 +269,13 @@ def test_a_threshold_is_kept_or_broken_only_where_that_is_sure(after: list[float
 def test_a_margin_and_the_figures_looked_at_can_be_chosen() -> None:
     asked = DiffCriteria(margins={"throughput": 0.2}, metrics=("throughput", "cpu"))
     found = interleaved(rates(DRIFTING), rates(TENTH_LESS), criteria=asked)
-    assert [one.metric for one in found.differences] == ["throughput", "cpu"]
+    assert [difference.metric for difference in found.differences] == ["throughput", "cpu"]
     assert figure(found, "throughput").change is Change.SAME
 
 
 def test_a_run_of_two_revisions_is_compared_by_what_the_questions_ask() -> None:
     found = diff(before_after.revisions(stored(_asides(), *_questions()), made.STACKS))
-    assert {one.question for one in found.differences} == {"hello"}
+    assert {difference.question for difference in found.differences} == {"hello"}
     assert (found.before.name, found.after.name) == ("before", "after")
 
 
@@ -260,16 +284,16 @@ def _questions() -> tuple[Question, Question]:
 
 
 def _asides() -> list[Measurement]:
-    return [one for question in _questions() for one in latencies([[5.0] * 400] * 3, question)]
+    return [latency for question in _questions() for latency in latencies([[5.0] * 400] * 3, question)]
 
 
 def test_two_or_three_blocks_tell_nothing_whatever_they_show() -> None:
     for blocks in (1, 2, 3):
         found = interleaved(rates(DRIFTING[:blocks]), rates([0.5 * one for one in DRIFTING[:blocks]]))
-        one = figure(found, "throughput")
-        assert one.change is Change.INSUFFICIENT
-        assert one.more_blocks is not None
-        assert one.more_blocks >= 4 - blocks
+        difference = figure(found, "throughput")
+        assert difference.change is Change.INSUFFICIENT
+        assert difference.more_blocks is not None
+        assert difference.more_blocks >= 4 - blocks
     few = two_runs(rates(STEADY[:2]), rates(STEADY[:2]))
     assert figure(few, "memory").reason.startswith("five blocks at least must be valid")
 
@@ -284,4 +308,4 @@ def test_evenly_spaced_arrivals_are_not_compared_with_those_of_independent_users
     with pytest.raises(OtherArrivalsError, match="a had constant arrivals, b had poisson arrivals"):
         before_after.runs(before, after, made.STACKS, ("a", "b"))
     same = before_after.runs(after, after, made.STACKS)
-    assert [one.load.label for one in same.pairings] == [poisson.label]
+    assert [pairing.load.label for pairing in same.pairings] == [poisson.label]

@@ -31,7 +31,10 @@ def test_slots_that_are_all_held_bound() -> None:
 
 def test_on_its_way_over_a_link_a_request_holds_no_slot() -> None:
     held, away = measured(39, 500, 360), measured(39, 500, 200)
-    over = [replace(one, trial=replace(one.trial, link=Link(160.0))) for one in (held, away)]
+    over = [
+        replace(measurement, trial=replace(measurement.trial, link=Link(160.0)))
+        for measurement in (held, away)
+    ]
     assert bounding(over[0], slots=8, workers=2).sentence == "its 8 slots are in use: 39.0/s × 200 ms"
     assert bounding(over[1], slots=8, workers=2).bound is Bound.OTHER
 

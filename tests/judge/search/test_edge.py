@@ -47,28 +47,30 @@ def test_the_capacity_of_a_queue_is_that_of_theory_however_short_its_loads_and_d
     found = [Boots(seed).search() for seed in range(12)]
     intervals = [one.interval for one in found if one.interval is not None]
     assert len(intervals) == len(found)
-    assert np.exp(np.mean(np.log([one.mid for one in intervals]))) == pytest.approx(CAPACITY, rel=0.03)
+    assert np.exp(np.mean(np.log([interval.mid for interval in intervals]))) == pytest.approx(
+        CAPACITY, rel=0.03
+    )
     # 95 % of 12 are 11; fewer than 9 would be an accident of one in a thousand.
-    assert sum(one.low <= CAPACITY <= one.high for one in intervals) >= 9
+    assert sum(interval.low <= CAPACITY <= interval.high for interval in intervals) >= 9
     assert all(one.boots >= 3 for one in found)
     claims = [one.claim for one in found if one.claim]
-    assert all(claim.rate <= one.low * 1.0001 for claim, one in zip(claims, intervals, strict=True))
+    assert all(claim.rate <= interval.low * 1.0001 for claim, interval in zip(claims, intervals, strict=True))
     assert sum(claim.proven for claim in claims) >= 10
 
 
 def test_what_one_boot_shows_is_known_no_better_than_boots_differ() -> None:
-    one, three = Edge(100, 300), Edge(100, 300)
+    edge, three = Edge(100, 300), Edge(100, 300)
     for boot in (0, 1, 2):
         for rate in (150, 160, 170):
             probe = Probe(rate, rate < 160, strains=(Strain("p99", rate - 158.0, 2.0, 50.0),))
-            one.learn(probe)
+            edge.learn(probe)
             three.learn(Probe(rate, rate < 160, boot=boot, strains=probe.strains))
 
     def width(interval: Interval) -> float:
         return math.log(interval.high / interval.low)
 
-    assert width(one.interval()) > 1.3 * width(three.interval())
-    assert width(one.of_boot(0)) < width(one.interval())
+    assert width(edge.interval()) > 1.3 * width(three.interval())
+    assert width(edge.of_boot(0)) < width(edge.interval())
 
 
 def test_a_proof_that_fails_lowers_the_claim_and_is_reported() -> None:
@@ -89,12 +91,12 @@ def test_a_proof_that_fails_lowers_the_claim_and_is_reported() -> None:
     assert claim is not None
     assert claim.proven
     assert claim.rate < 400
-    assert [one.held for one in claim.proofs] == [False] * (len(claim.proofs) - 1) + [True]
-    assert len({one.boot for one in claim.proofs}) == len(claim.proofs), "each on a boot of its own"
+    assert [proof.held for proof in claim.proofs] == [False] * (len(claim.proofs) - 1) + [True]
+    assert len({proof.boot for proof in claim.proofs}) == len(claim.proofs), "each on a boot of its own"
     assert claim.proofs[0].rate == found.interval.low
-    said = searches.claimed(found)
-    assert "it held for 60 s on a fresh boot" in said
-    assert "the backlog rose by 3.0/s" in said
+    sentence = searches.claim_sentence(found)
+    assert "it held for 60 s on a fresh boot" in sentence
+    assert "the backlog rose by 3.0/s" in sentence
 
 
 def test_a_claim_that_never_holds_is_not_claimed() -> None:
@@ -106,7 +108,7 @@ def test_a_claim_that_never_holds_is_not_claimed() -> None:
     found = highest_rate(measuring, RateSearch(first=100))
     assert found.claim is not None
     assert not found.claim.proven
-    assert searches.claimed(found).startswith("No rate was proven, in 4 loads of 60 s: ")
+    assert searches.claim_sentence(found).startswith("No rate was proven, in 4 loads of 60 s: ")
 
 
 def test_what_never_holds_is_not_proven() -> None:

@@ -1,6 +1,6 @@
 import pytest
 
-from velodrome.judge.tuning.forecasting import crowd, enough, forecast, looked, seen_with_few
+from velodrome.judge.tuning.forecasting import crowd, enough, forecast, look_of, with_fewer_slots
 from velodrome.model.trial import Contestant
 from velodrome.model.tuning import Ask, Candidate, Looked, Observation
 
@@ -9,7 +9,7 @@ ONE = Candidate(Contestant("one"), processes=1, slots=None)
 
 
 def test_a_look_parts_what_a_request_computes_from_what_it_waits() -> None:
-    look = looked(
+    look = look_of(
         ONE, Observation(ALONE, 19.0, mean_ms=52.0), Observation(MANY, 480.0, mean_ms=66.0, cpu_us=2_000), 2
     )
     assert look is not None
@@ -19,7 +19,7 @@ def test_a_look_parts_what_a_request_computes_from_what_it_waits() -> None:
 
 def test_a_pool_shows_as_requests_that_are_in_work_at_once() -> None:
     """32 connections, 20 ms each, 250/s: five at once, and the CPU has nothing to do."""
-    look = looked(
+    look = look_of(
         ONE, Observation(ALONE, 50.0, mean_ms=20.0), Observation(MANY, 250.0, mean_ms=128.0, cpu_us=400), 2
     )
     assert look is not None
@@ -30,7 +30,7 @@ def test_a_pool_shows_as_requests_that_are_in_work_at_once() -> None:
 
 
 def test_connections_that_are_all_in_work_say_nothing_of_a_pool() -> None:
-    look = looked(
+    look = look_of(
         ONE, Observation(ALONE, 5.0, mean_ms=200.0), Observation(MANY, 158.0, mean_ms=202.0, cpu_us=500), 2
     )
     assert look is not None
@@ -52,7 +52,7 @@ def test_the_lowest_bound_applies() -> None:
 
 
 def test_what_answered_nothing_is_no_look() -> None:
-    assert looked(ONE, Observation(ALONE), Observation(MANY), 2) is None
+    assert look_of(ONE, Observation(ALONE), Observation(MANY), 2) is None
 
 
 def threads(count: int) -> Candidate:
@@ -63,12 +63,12 @@ THREADED = [threads(count) for count in (4, 16, 64, 256)]
 
 
 def test_fewer_slots_are_looked_at_where_they_hold_what_was_in_work() -> None:
-    quick = looked(
+    quick = look_of(
         THREADED[-1], Observation(ALONE, 3_000.0, mean_ms=0.3), Observation(MANY, 5_400.0, cpu_us=180), 1
     )
     assert quick is not None
     assert enough(THREADED, quick) == THREADED[0]
-    waits = looked(
+    waits = look_of(
         THREADED[-1], Observation(ALONE, 16.0, mean_ms=60.0), Observation(MANY, 526.0, cpu_us=200), 1
     )
     assert waits is not None
@@ -77,22 +77,22 @@ def test_fewer_slots_are_looked_at_where_they_hold_what_was_in_work() -> None:
 
 
 def test_a_request_costs_what_a_process_of_so_many_threads_makes_of_it() -> None:
-    look = looked(
+    look = look_of(
         THREADED[-1], Observation(ALONE, 3_000.0, mean_ms=0.3), Observation(MANY, 5_400.0, cpu_us=180), 1
     )
     assert look is not None
-    look = seen_with_few(look, THREADED[0], Observation(MANY, 10_000.0, cpu_us=100))
+    look = with_fewer_slots(look, THREADED[0], Observation(MANY, 10_000.0, cpu_us=100))
     assert [look.costs_us(count) for count in (1, 4, 256, 1_000, None)] == [100, 100, 180, 180, 180]
     assert 100 < look.costs_us(16) < look.costs_us(64) < 180
     assert forecast(THREADED[0], look, 1).rps == pytest.approx(10_000)
 
 
 def test_a_look_at_fewer_slots_that_came_to_nothing_changes_nothing() -> None:
-    look = looked(
+    look = look_of(
         THREADED[-1], Observation(ALONE, 3_000.0, mean_ms=0.3), Observation(MANY, 5_400.0, cpu_us=180), 1
     )
     assert look is not None
-    assert seen_with_few(look, THREADED[0], Observation(MANY, failed="its process ended")) == look
+    assert with_fewer_slots(look, THREADED[0], Observation(MANY, failed="its process ended")) == look
 
 
 def test_a_server_whose_requests_wait_is_looked_at_by_as_many_as_keep_its_cpu_busy() -> None:

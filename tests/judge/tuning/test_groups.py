@@ -112,19 +112,19 @@ def test_the_best_is_found_nearly_whatever_the_hosts_are_like(speeds: Sequence[f
     regrets, settled = [], 0
     for seed, app in enumerate(APPS):
         hosts = Hosts(app, seed, dict(zip("abc", speeds, strict=False))).run()
-        found = hosts.groups.tuned(out_of_time=False)
+        found = hosts.groups.result(out_of_time=False)
         assert found.best is not None
         home = hosts.hosts[hosts.groups.home]
         regrets.append(regret(home, GRID, found.best.candidate))
         settled += found.ending is TuneEnding.SETTLED
-        assert {entry.candidate.label for entry in found.entries} >= {one.label for one in GRID}
+        assert {entry.candidate.label for entry in found.entries} >= {candidate.label for candidate in GRID}
         assert [entry.fate for entry in found.entries].count(Fate.BEST) == 1
         looked = [
-            one.contestant.stack
-            for _, one, observed, final in hosts.stored
+            candidate.contestant.stack
+            for _, candidate, observed, final in hosts.stored
             if not final and observed.ask.purpose is Purpose.ALONE
         ]
-        assert sorted(looked) == sorted({one.contestant.stack for one in GRID})
+        assert sorted(looked) == sorted({candidate.contestant.stack for candidate in GRID})
         assert len({host for host, _, _, final in hosts.stored if final}) == 1
     assert sum(one > 0.08 for one in regrets) <= 1, regrets
     assert settled >= 0.6 * len(APPS)
@@ -135,7 +135,7 @@ def test_what_is_stored_comes_to_the_same() -> None:
     again = Groups(GRID, CAPACITY)
     for host, candidate, observed, final in hosts.stored:
         again.take(host, candidate, observed, final=final)
-    assert again.tuned(out_of_time=False) == hosts.groups.tuned(out_of_time=False)
+    assert again.result(out_of_time=False) == hosts.groups.result(out_of_time=False)
 
 
 def test_a_host_of_half_the_speed_is_told_apart_and_equal_ones_are_not() -> None:
@@ -150,14 +150,14 @@ def test_a_host_of_half_the_speed_is_told_apart_and_equal_ones_are_not() -> None
         within += other.beside_final.low <= ratio <= other.beside_final.high
     assert within >= 4
     same = [Hosts(APPS[0], seed, {"a": 1.0, "b": 1.0}).run().groups.shares()[1] for seed in range(5)]
-    assert sum(one.differs for one in same) <= 1
-    assert all(one.stacks and one.loads for one in same)
+    assert sum(share.differs for share in same) <= 1
+    assert all(share.stacks and share.loads for share in same)
 
 
 @pytest.mark.parametrize("after", [3, 12, 30])
 def test_what_a_lost_host_had_not_settled_is_looked_at_anew_and_never_counts_beside_it(after: int) -> None:
     hosts = Hosts(APPS[2], 1, {"a": 1.0, "b": 1.0}, lost_at=("b", after)).run()
-    found = hosts.groups.tuned(out_of_time=False)
+    found = hosts.groups.result(out_of_time=False)
     assert hosts.groups.home == "a"  # who is left
     assert found.best is not None
     assert regret(hosts.hosts["a"], GRID, found.best.candidate) < 0.15
@@ -166,7 +166,7 @@ def test_what_a_lost_host_had_not_settled_is_looked_at_anew_and_never_counts_bes
     again = Groups(GRID, CAPACITY)
     for host, candidate, observed, final in hosts.stored:
         again.take(host, candidate, observed, final=final)
-    assert again.tuned(out_of_time=False) == found
+    assert again.result(out_of_time=False) == found
 
 
 @pytest.mark.exhaustive
@@ -186,7 +186,7 @@ def test_four_hosts_need_less_time_than_one_and_choose_as_well(
                     took[many] += sum(takes_s(ask) for ask in asked if ask.purpose is not Purpose.CONFIRM)
                 else:
                     hosts = Hosts(app, seed, dict.fromkeys("abcd"[:many], 1.0)).run()
-                    home, best = hosts.hosts[hosts.groups.home], hosts.groups.tuned(out_of_time=False).best
+                    home, best = hosts.hosts[hosts.groups.home], hosts.groups.result(out_of_time=False).best
                     loads = [seen.ask for _, _, seen, final in hosts.stored if final]
                     took[many] += hosts.took_s
                     took[many] -= sum(takes_s(ask) for ask in loads if ask.purpose is Purpose.CONFIRM)

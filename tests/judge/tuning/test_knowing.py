@@ -53,12 +53,12 @@ def test_an_overdone_load_is_learnt_once() -> None:
 
 
 def test_more_loads_of_one_start_say_less_than_as_many_of_several() -> None:
-    one, several = Rates(forecast=1_000), Rates(forecast=1_000)
+    rates, several = Rates(forecast=1_000), Rates(forecast=1_000)
     for number in range(12):
         rate, held = (880, True) if number % 2 else (920, False)
-        one.learn(observed(rate, held, boot=1))
+        rates.learn(observed(rate, held, boot=1))
         several.learn(observed(rate, held, boot=1 + number // 2))
-    width = [found.high / found.low for found in (one.interval(REPORTED), several.interval(REPORTED))]
+    width = [found.high / found.low for found in (rates.interval(REPORTED), several.interval(REPORTED))]
     assert width[0] > 1.1 * width[1]
 
 

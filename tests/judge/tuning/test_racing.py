@@ -62,12 +62,12 @@ def test_what_carries_a_rate_with_the_least_is_found(app: App, goal: Goal) -> No
     bad = 0
     for seed in range(3):
         servers = Servers(app, seed)
-        rate = 0.5 * max(servers.capacity(one) for one in GRID)
+        rate = 0.5 * max(servers.capacity(candidate) for candidate in GRID)
         found = tune(servers, GRID, Wanted(goal, CPUS, rate, most=MOST))
         assert found.best is not None
         assert sum(ask.purpose is not Purpose.CONFIRM for _, ask in servers.asked) <= MOST
         cost = servers.cost_us if goal is Goal.CPU else servers.memory
-        able = [one for one in GRID if servers.capacity(one) > rate]
+        able = [candidate for candidate in GRID if servers.capacity(candidate) > rate]
         chosen = found.best.candidate
         bad += servers.capacity(chosen) < 0.95 * rate or cost(chosen) > 1.08 * min(map(cost, able))
     assert bad <= 1
@@ -117,9 +117,9 @@ def test_a_candidate_that_needs_too_much_memory_is_out() -> None:
     found = tune(servers, GRID, replace(CAPACITY, memory_bytes=limit))
     assert found.best is not None
     assert servers.memory(found.best.candidate) <= limit * 1.05
-    too_big = [one for one in found.entries if one.fate is Fate.TOO_BIG]
+    too_big = [entry for entry in found.entries if entry.fate is Fate.TOO_BIG]
     assert too_big
-    assert all("MB" in one.why for one in too_big)
+    assert all("MB" in entry.why for entry in too_big)
 
 
 def test_growth_of_memory_is_kept_with_the_candidate() -> None:
@@ -139,8 +139,10 @@ def test_a_stack_that_does_not_start_is_out_with_its_reason_and_the_others_go_on
     found = tune(measure, GRID, CAPACITY)
     assert found.best is not None
     assert found.best.candidate.contestant.stack != "granian-wsgi"
-    lost = [one for one in found.entries if one.candidate.contestant.stack == "granian-wsgi"]
-    assert {(one.fate, one.why) for one in lost} == {(Fate.FAILED, "its process ended before it answered")}
+    lost = [entry for entry in found.entries if entry.candidate.contestant.stack == "granian-wsgi"]
+    assert {(entry.fate, entry.why) for entry in lost} == {
+        (Fate.FAILED, "its process ended before it answered")
+    }
 
 
 def test_a_generator_that_is_the_limit_everywhere_cannot_tell() -> None:
@@ -174,7 +176,7 @@ def test_time_that_runs_out_is_told_with_the_best_so_far() -> None:
     assert found.best.boots < LEAST_BOOTS
     assert "could be measured after it was chosen" in found.because
     assert len(servers.asked) == 16
-    assert any(one.fate in {Fate.UNTRIED, Fate.ALIKE} for one in found.entries)
+    assert any(entry.fate in {Fate.UNTRIED, Fate.ALIKE} for entry in found.entries)
 
 
 def test_stacks_that_there_is_no_time_to_look_at_are_told_as_not_tried() -> None:
@@ -182,10 +184,10 @@ def test_stacks_that_there_is_no_time_to_look_at_are_told_as_not_tried() -> None
     found = tune(
         servers, GRID, CAPACITY, lambda: len(servers.asked) < 20, looks_on=lambda: len(servers.asked) < 4
     )
-    looked = list(dict.fromkeys(one.contestant.stack for one in GRID))[:2]
+    looked = list(dict.fromkeys(candidate.contestant.stack for candidate in GRID))[:2]
     assert {label.partition("[")[0] for label, _ in servers.asked} <= set(looked)
-    unseen = [one for one in found.entries if one.candidate.contestant.stack not in looked]
-    assert {(one.fate, one.why) for one in unseen} == {
+    unseen = [entry for entry in found.entries if entry.candidate.contestant.stack not in looked]
+    assert {(entry.fate, entry.why) for entry in unseen} == {
         (Fate.UNTRIED, "its stack was not looked at: the time (--budget) or the loads were spent")
     }
     assert found.best is not None
@@ -244,7 +246,7 @@ def test_what_turns_out_to_be_wrong_at_any_rate_later_ends_its_whole_stack() -> 
     found = tune(measure, GRID, CAPACITY)
     assert found.best is not None
     assert found.best.candidate.contestant.stack != "granian-wsgi"
-    fates = {one.fate for one in found.entries if one.candidate.contestant.stack == "granian-wsgi"}
+    fates = {entry.fate for entry in found.entries if entry.candidate.contestant.stack == "granian-wsgi"}
     assert fates == {Fate.CANNOT}
     asked = [label for label, ask in servers.asked if ask.rate and label.startswith("granian")]
     assert len(asked) == 1
@@ -253,7 +255,7 @@ def test_what_turns_out_to_be_wrong_at_any_rate_later_ends_its_whole_stack() -> 
 def test_candidates_that_arithmetic_puts_out_are_never_started() -> None:
     servers = Servers(APPS[1], 1)
     found = tune(servers, GRID, CAPACITY)
-    pruned = {one.candidate.label for one in found.entries if one.fate is Fate.BY_ARITHMETIC}
+    pruned = {entry.candidate.label for entry in found.entries if entry.fate is Fate.BY_ARITHMETIC}
     started = {label for label, ask in servers.asked if ask.rate}
     assert "gunicorn-sync[workers=2]" in pruned
     assert not pruned & started
@@ -274,7 +276,7 @@ def test_the_leader_is_who_does_most_by_the_lower_end_of_its_interval() -> None:
     servers = Servers(APPS[0], 1)
     while (step := field.next_look("gunicorn-gthread")) is not None:
         field.take(step[0], servers(*step))
-    alike = sorted((one for one in field.arms if one.out is None), key=lambda one: -one.forecast.rps)
+    alike = sorted((arm for arm in field.arms if arm.out is None), key=lambda arm: -arm.forecast.rps)
     known, little = alike[0], alike[1]
     assert known.forecast.rps == pytest.approx(little.forecast.rps)
     rate = known.forecast.rps * 0.9
@@ -314,7 +316,7 @@ def test_loads_that_are_taken_in_again_in_their_order_come_to_the_same() -> None
     again = Field(GRID, CAPACITY)
     for one in made:
         again.take(*one)
-    assert again.tuned() == first.tuned()
+    assert again.result() == first.result()
 
 
 def test_a_race_that_was_interrupted_goes_on_with_what_it_has() -> None:
@@ -337,7 +339,7 @@ def test_a_race_that_was_interrupted_goes_on_with_what_it_has() -> None:
         field.take(*one)
     before = len(servers.asked)
     race(servers, field)
-    found = field.tuned()
+    found = field.result()
     assert found.best is not None
     assert found.trials == len(servers.asked)
     looked = [label for label, ask in servers.asked[before:] if ask.purpose is Purpose.ALONE]

@@ -27,7 +27,7 @@ def tuned(goal: Goal = Goal.CAPACITY) -> Tuned:
 
 
 def test_a_slower_third_party_changes_the_answer_where_slots_run_out() -> None:
-    found = {one.what: one for one in changes(tuned(), CPUS)}
+    found = {change.what: change for change in changes(tuned(), CPUS)}
     assert found["wait"].instead == "tasks"
     assert 20 < found["wait"].at <= 40
     assert "tasks" in found["wait"].sentence
@@ -42,7 +42,7 @@ def test_for_the_least_cpu_the_rate_changes_the_answer() -> None:
 
 def test_an_app_that_computes_has_no_third_party() -> None:
     found = changes(tune(Servers(APPS[0], 1), candidates(), Wanted(Goal.CAPACITY, CPUS)), CPUS)
-    assert [one.what for one in found] == ["rate"]
+    assert [reason.what for reason in found] == ["rate"]
 
 
 def test_nothing_recommended_changes_nothing() -> None:
@@ -54,8 +54,8 @@ def test_arithmetic_that_allows_less_than_was_measured_is_not_reported() -> None
     best = replace(
         tuned(), entries=(entry(THREADS, Fate.BEST, 700, 762), entry(TASKS, Fate.RUNNER_UP, 690, 600))
     )
-    assert any("arithmetic allows this one 762" in one.sentence for one in changes(best, CPUS))
+    assert any("arithmetic allows this one 762" in change.sentence for change in changes(best, CPUS))
     slow = replace(
         tuned(), entries=(entry(THREADS, Fate.BEST, 800, 762), entry(TASKS, Fate.RUNNER_UP, 690, 600))
     )
-    assert not any("arithmetic" in one.sentence for one in changes(slow, CPUS))
+    assert not any("arithmetic" in change.sentence for change in changes(slow, CPUS))

@@ -110,7 +110,7 @@ def test_where_memory_for_samples_is_used_up_the_rest_is_left_out(
     path = tmp_path / "access.log"
     path.write_text(line("GET /a") * 5 + line("GET /b/c/d/e/f") * 9)
     found = access_log.read(path)
-    assert [(one.path, one.weight) for one in found.requests] == [("/a", 5)]
+    assert [(request.path, request.weight) for request in found.requests] == [("/a", 5)]
     assert (found.left_out[0].what, found.left_out[0].requests) == ("rare kinds of requests", 9)
 
 
@@ -173,7 +173,7 @@ def test_any_file_of_lines_is_an_answer_or_one_clear_error(tmp_path: Path, piece
 def assert_whole(found: AccessLog) -> None:
     assert [*lines.faults_of_all(found.requests)] == []
     assert found.covered == sum(request.weight for request in found.requests)
-    assert found.logged == found.covered + sum(one.requests for one in found.left_out)
+    assert found.logged == found.covered + sum(left_out.requests for left_out in found.left_out)
 
 
 def test_memory_does_not_grow_with_the_log(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ def test_where_nothing_is_said_the_root_is_asked() -> None:
 
 def test_a_line_that_is_given_twice_is_asked_twice_as_often() -> None:
     found = sources.of(["/cart", "GET /cart", "POST /orders a=1", "POST /orders a=2"])
-    assert [(one.name, one.weight) for one in found.requests] == [
+    assert [(request.name, request.weight) for request in found.requests] == [
         ("GET /cart", 2),
         ("POST /orders", 1),
         ("POST /orders (2)", 1),
@@ -37,7 +37,7 @@ def test_each_form_is_read(tmp_path: Path) -> None:
         "left out: POST, 1 of them (25.0%): not among --methods; a log has no bodies",
     )
     told = sources.of(openapi=tmp_path / "openapi.json", methods=["GET", "PUT"])
-    assert [one.name for one in told.requests] == ["GET /a", "PUT /a"]
+    assert [request.name for request in told.requests] == ["GET /a", "PUT /a"]
     assert told.told == ("2 of 2 operations, each as often as the others",)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from velodrome.plan.requests import document
-from velodrome.plan.requests.document import OverflowingError, UnreadableError, parsed
+from velodrome.plan.requests.document import OverflowingError, UnreadableError, parse_document
 
 MERGES = "\n".join(
     [
@@ -37,7 +37,7 @@ LAUGHS = "\n".join(["a0: &a0 x", *(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10
     ],
 )  # fmt: skip
 def test_yaml_is_read_in_the_words_of_json(text: str, value: Any) -> None:
-    assert parsed(text) == value
+    assert parse_document(text) == value
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_yaml_is_read_in_the_words_of_json(text: str, value: Any) -> None:
 )
 def test_what_is_neither_is_one_sentence(text: str, why: str) -> None:
     with pytest.raises(UnreadableError, match=why) as caught:
-        parsed(text)
+        parse_document(text)
     assert "\n" not in str(caught.value)
 
 
@@ -86,22 +86,22 @@ def test_what_stands_for_too_much_is_told_with_its_line(
 ) -> None:
     monkeypatch.setattr(document, "MOST_NODES", 1_000)
     with pytest.raises(OverflowingError) as caught:
-        parsed(text)
+        parse_document(text)
     assert (caught.value.place, caught.value.budget) == (place, "1 000 values")
 
 
 def test_texts_that_are_repeated_are_counted_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(document, "MOST_BYTES", 10_000)
     with pytest.raises(OverflowingError) as caught:
-        parsed(f"- &a {'x' * 1_000}\n" + "- *a\n" * 20)
+        parse_document(f"- &a {'x' * 1_000}\n" + "- *a\n" * 20)
     assert (caught.value.place, caught.value.budget) == ("line 11", "10 000 bytes")
 
 
 def test_what_an_alias_names_is_kept_once() -> None:
-    first, second = parsed("- &a {b: [c]}\n- *a")
+    first, second = parse_document("- &a {b: [c]}\n- *a")
     assert first is second
 
 
 def test_numbers_that_json_does_not_know_are_texts() -> None:
-    assert parsed("a: [.inf, .nan, 0x1f]") == {"a": [".inf", ".nan", "0x1f"]}
-    assert math.isfinite(parsed("a: 1.5")["a"])
+    assert parse_document("a: [.inf, .nan, 0x1f]") == {"a": [".inf", ".nan", "0x1f"]}
+    assert math.isfinite(parse_document("a: 1.5")["a"])

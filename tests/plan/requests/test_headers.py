@@ -4,7 +4,7 @@ import pytest
 
 from velodrome.model.app import Request
 from velodrome.model.errors import HeaderError
-from velodrome.plan.requests.lines import checked, read_headers, with_headers
+from velodrome.plan.requests.lines import check_headers, read_headers, with_headers
 
 
 def test_a_header_is_a_name_and_a_value() -> None:
@@ -12,11 +12,11 @@ def test_a_header_is_a_name_and_a_value() -> None:
         ("Host", "shop.example"),
         ("Cookie", "a=1; b=2:3"),
     )
-    assert checked({"Host": "shop.example"}) == (("Host", "shop.example"),)
+    assert check_headers({"Host": "shop.example"}) == (("Host", "shop.example"),)
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "sentence"),
     [
         ("s3cret", "write --header 'Name: value'"),
         ("My Name: s3cret", "'My Name' is no name of a header"),
@@ -26,10 +26,10 @@ def test_a_header_is_a_name_and_a_value() -> None:
         ("X-Token: s3cret {{nothing}}", "stands for nothing"),
     ],
 )
-def test_what_is_none_is_told_without_its_value(text: str, said: str) -> None:
+def test_what_is_none_is_told_without_its_value(text: str, sentence: str) -> None:
     with pytest.raises(HeaderError) as caught:
         read_headers([text])
-    assert said in str(caught.value)
+    assert sentence in str(caught.value)
     assert "s3cret" not in str(caught.value)
 
 

@@ -106,7 +106,7 @@ def test_operations_are_filled_in_by_what_the_document_says(tmp_path: Path) -> N
 
 
 def test_what_is_left_out_is_told_with_its_reason(tmp_path: Path) -> None:
-    told = {one.what: one.why for one in read(tmp_path, SHOP).left_out}
+    told = {left_out.what: left_out.why for left_out in read(tmp_path, SHOP).left_out}
     assert told.pop("GET /user/{name}") == "parameter name has no example, default, enum or minimum"
     assert told.pop("GET /secret").startswith("it needs authorization (token); write the request")
     assert told.pop("GET /events") == "it answers with a stream of events, which has no end"
@@ -127,7 +127,7 @@ def test_bodies_are_made_where_methods_with_them_are_asked_for(tmp_path: Path) -
         expect_status=201,
     )
     assert login.body == Content("name=a+b")
-    told = {one.what: one.why for one in found.left_out}
+    told = {left_out.what: left_out.why for left_out in found.left_out}
     assert told["PUT /picture"] == "its body is image/png; JSON and forms are written"
 
 
@@ -272,7 +272,7 @@ NAMES = st.sampled_from(
     ]
 )
 ANYTHING = st.recursive(
-    LEAVES, lambda one: st.lists(one, max_size=3) | st.dictionaries(NAMES, one, max_size=4)
+    LEAVES, lambda strategy: st.lists(strategy, max_size=3) | st.dictionaries(NAMES, strategy, max_size=4)
 )
 
 
@@ -296,7 +296,7 @@ def test_any_document_is_an_answer_or_one_clear_error(tmp_path: Path, data: st.D
         found = read(tmp_path, document, "GET", "POST")
         assert [*lines.faults_of_all(found.requests)] == []
         json.dumps([request.path for request in found.requests]).encode()
-        for text in (found.title, *(one.why + one.what for one in found.left_out)):
+        for text in (found.title, *(left_out.why + left_out.what for left_out in found.left_out)):
             text.encode()
 
 

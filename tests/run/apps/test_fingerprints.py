@@ -10,7 +10,7 @@ import pytest
 from velodrome.model.app import Content, Request
 from velodrome.model.secrets import MARK
 from velodrome.run import cache
-from velodrome.run.apps.serving import FOLDER, of, sealed
+from velodrome.run.apps.serving import FOLDER, of, seal_request
 
 PAY = Request(
     "pay",
@@ -27,13 +27,13 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_is_stored_of_a_request_has_marks_and_a_fingerprint() -> None:
-    stored = sealed(PAY)
+    stored = seal_request(PAY)
     assert stored.path == f"/pay?access_token={MARK}"
     assert stored.headers == (("Private-Token", MARK), ("Accept", "text/plain"))
     assert stored.body == Content(f'{{"password": "{MARK}", "amount": 5}}')
     assert stored.fingerprint == of(PAY)
     plain = Request("cart", "/cart?id=7")
-    assert sealed(plain) == plain
+    assert seal_request(plain) == plain
 
 
 def test_the_key_is_its_users_alone_and_of_another_key_all_is_another(tmp_path: Path) -> None:
@@ -55,4 +55,4 @@ def test_two_that_begin_at_once_have_one_key(tmp_path: Path) -> None:
     both = [
         subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) for _ in range(4)
     ]
-    assert len({one.communicate(timeout=60)[0] for one in both}) == 1
+    assert len({process.communicate(timeout=60)[0] for process in both}) == 1

@@ -83,7 +83,7 @@ def test_a_factory_is_one_also_where_it_awaits_or_its_user_says_what_it_makes(
 
 
 @pytest.mark.parametrize(
-    ("app", "told", "error", "said"),
+    ("app", "told", "error", "sentence"),
     [
         ("awaited:create_wsgi", "", AppUnfitError, "makes the function application, which must be awaited"),
         ("awaited:create_rsgi", "", AppUnfitError, "only ASGI and aiohttp servers"),
@@ -92,8 +92,10 @@ def test_a_factory_is_one_also_where_it_awaits_or_its_user_says_what_it_makes(
         ("awaited:fails", "", AppRaisesError, "ValueError: no such shop"),
     ],
 )
-def test_what_is_awaited_in_vain_is_refused(app: str, told: str, error: type[Exception], said: str) -> None:
-    with pytest.raises(error, match=said):
+def test_what_is_awaited_in_vain_is_refused(
+    app: str, told: str, error: type[Exception], sentence: str
+) -> None:
+    with pytest.raises(error, match=sentence):
         looked(app, told)
 
 
@@ -104,7 +106,7 @@ def test_what_takes_any_arguments_has_to_be_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("app", "error", "said"),
+    ("app", "error", "sentence"),
     [
         ("plain:aplication", AppNameError, "has no 'aplication'. Nearest: application"),
         ("raises:app", AppRaisesError, "raises.py, line 2, in load_settings"),
@@ -134,10 +136,12 @@ def test_what_takes_any_arguments_has_to_be_told() -> None:
         (":app", AppPathError, "module:attribute"),
     ],
 )
-def test_what_is_wrong_with_an_app_is_said_with_the_cure(app: str, error: type[Exception], said: str) -> None:
+def test_what_is_wrong_with_an_app_is_said_with_the_cure(
+    app: str, error: type[Exception], sentence: str
+) -> None:
     if app.startswith("plain.py"):
         app = "plain.py/x:application"
-    with pytest.raises(error, match=said):
+    with pytest.raises(error, match=sentence):
         looked(app)
 
 
@@ -195,7 +199,7 @@ def test_a_real_interpreter_too_old_is_reported(version: str) -> None:
 
 
 def children() -> set[int]:
-    return {one.pid for one in psutil.Process().children(recursive=True)}
+    return {process.pid for process in psutil.Process().children(recursive=True)}
 
 
 def test_an_app_that_serves_itself_is_ended_though_it_is_deaf() -> None:

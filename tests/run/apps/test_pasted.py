@@ -56,8 +56,8 @@ def test_a_file_that_the_lines_write_does_not_touch_the_folder_of_the_app(tmp_pa
     )
     assert shell(ours, script(lines, str(theirs))) == "ours cart\n"
     assert (theirs / "serve.py").read_text() == "print('theirs')\n"
-    assert {one.name for one in theirs.iterdir()} == {"serve.py", "shop.py", ".env", "data"}
-    assert {one.name for one in ours.iterdir()} >= {"serve.py", "shop.py", ".env", "data"}
+    assert {path.name for path in theirs.iterdir()} == {"serve.py", "shop.py", ".env", "data"}
+    assert {path.name for path in ours.iterdir()} >= {"serve.py", "shop.py", ".env", "data"}
     assert not (ours / "serve.py").is_symlink()
 
 

@@ -10,15 +10,15 @@ import pytest
 from tests.run.apps.repository import git
 
 from velodrome.model.errors import GitError, RevisionError
-from velodrome.run.apps.revisions import KIND, checked_out
+from velodrome.run.apps.revisions import KIND, check_out
 from velodrome.run.supervision import scratch as temporary
 
 HOLDING = """
 import signal, sys, time
 signal.signal(signal.SIGINT, signal.default_int_handler)  # it is ignored where the tests run in the background
-from velodrome.run.apps.revisions import checked_out
+from velodrome.run.apps.revisions import check_out
 from velodrome.run.racing.opening import stoppable
-with stoppable(), checked_out(sys.argv[1], ("HEAD~1", "HEAD")) as found:
+with stoppable(), check_out(sys.argv[1], ("HEAD~1", "HEAD")) as found:
     print(found[0].root, flush=True)
     time.sleep(60)
 """
@@ -53,8 +53,8 @@ def left(scratch: Path) -> list[Path]:
 
 
 def test_both_revisions_are_there_side_by_side_and_gone_afterwards(shop: Path, scratch: Path) -> None:
-    with checked_out(str(shop), ("HEAD~1", "HEAD")) as (before, after):
-        texts = [(Path(one.folder) / "shop.py").read_text() for one in (before, after)]
+    with check_out(str(shop), ("HEAD~1", "HEAD")) as (before, after):
+        texts = [(Path(revision.folder) / "shop.py").read_text() for revision in (before, after)]
         assert texts == ["NUMBER = 1\n", "NUMBER = 2\n"]
         assert before.name == f"HEAD~1 ({git(shop, 'rev-parse', 'HEAD~1')[:7]})"
         assert len(left(scratch)) == 1
@@ -63,13 +63,13 @@ def test_both_revisions_are_there_side_by_side_and_gone_afterwards(shop: Path, s
 
 
 def test_the_same_commit_can_be_both(shop: Path) -> None:
-    with checked_out(str(shop), ("HEAD", "HEAD")) as (before, after):
+    with check_out(str(shop), ("HEAD", "HEAD")) as (before, after):
         assert before.commit == after.commit
 
 
 def test_files_that_an_app_wrote_there_do_not_keep_a_folder(shop: Path, scratch: Path) -> None:
     def use() -> None:
-        with checked_out(str(shop), ("HEAD~1", "HEAD")) as (before, _):
+        with check_out(str(shop), ("HEAD~1", "HEAD")) as (before, _):
             (Path(before.folder) / "shop.py").write_text("changed")
             (Path(before.folder) / "new.db").write_text("new")
             raise ZeroDivisionError
@@ -101,7 +101,7 @@ def test_what_one_killed_outright_left_the_next_takes_away(shop: Path, scratch: 
         root = Path(process.stdout.readline().strip())
         process.kill()
     assert left(scratch) == [root.parent]
-    with checked_out(str(shop), ("HEAD~1", "HEAD")):
+    with check_out(str(shop), ("HEAD~1", "HEAD")):
         assert len(left(scratch)) == 1
         assert not root.exists()
     assert left(scratch) == []
@@ -132,5 +132,5 @@ def test_a_folder_that_a_revision_does_not_have_is_reported(shop: Path, scratch:
 
 
 def _ask(folder: Path, *revisions: str) -> None:
-    with checked_out(str(folder), revisions):
+    with check_out(str(folder), revisions):
         pass

@@ -14,13 +14,13 @@ from tests.run.apps.repository import git
 from tests.shop_repository import SHOP
 
 from velodrome.model.errors import GitError, RevisionError
-from velodrome.run.apps.revisions import checked_out, environment
+from velodrome.run.apps.revisions import check_out, environment
 
 HOOKED = Path(__file__).with_name("in_a_hook.py")
 CHECKING_OUT = """
 from pathlib import Path
-from velodrome.run.apps.revisions import checked_out
-with checked_out(".", ("HEAD~1", "HEAD")) as found:
+from velodrome.run.apps.revisions import check_out
+with check_out(".", ("HEAD~1", "HEAD")) as found:
     print([(Path(one.folder) / "shop.py").read_text() for one in found])
 """
 PROGRAM = (sys.executable, "-P", "-c", CHECKING_OUT)
@@ -193,8 +193,8 @@ def test_a_submodule_is_left_as_it_was_and_so_is_what_it_is_in(shop: Path, tmp_p
     git(outer, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(shop), "inner")
     unfinished(outer / "inner")
     before = picture(str(outer)), picture(str(outer / "inner"))
-    with checked_out(str(outer / "inner"), ("HEAD~1", "HEAD")) as (one, other):
-        assert [(Path(side.folder) / "shop.py").read_text() for side in (one, other)] == [
+    with check_out(str(outer / "inner"), ("HEAD~1", "HEAD")) as (revision, other):
+        assert [(Path(side.folder) / "shop.py").read_text() for side in (revision, other)] == [
             "NUMBER = 1\n",
             "NUMBER = 2\n",
         ]
@@ -212,7 +212,7 @@ def test_what_a_hook_exports_leads_nowhere(shop: Path, exported: dict[str, str])
     assert picture(str(shop)) == before
 
 
-def test_no_hook_runs_not_even_one_of_the_revision_that_is_checked_out(shop: Path, tmp_path: Path) -> None:
+def test_no_hook_runs_not_even_one_of_the_revision_that_is_check_out(shop: Path, tmp_path: Path) -> None:
     hooks = shop / ".githooks"
     hooks.mkdir()
     for name in ("post-checkout", "post-index-change", "reference-transaction", "fsmonitor"):
@@ -229,7 +229,7 @@ def test_no_hook_runs_not_even_one_of_the_revision_that_is_checked_out(shop: Pat
         "post-checkout"
     ) == 1  # they do run, for the user
     (tmp_path / "ran").unlink()
-    with checked_out(str(shop), ("HEAD~1", "HEAD")) as (_, after):
+    with check_out(str(shop), ("HEAD~1", "HEAD")) as (_, after):
         assert (after.root / ".githooks" / "post-checkout").exists()
     assert not (tmp_path / "ran").exists()
 
@@ -244,7 +244,7 @@ def test_files_are_written_as_the_users_settings_and_attributes_say(shop: Path) 
     (shop / "beside.txt").write_text("quiet\n")
     git(shop, "commit", "--quiet", "-a", "-m", "4")
     before = picture(str(shop))
-    with checked_out(str(shop), ("HEAD~1", "HEAD")) as (_, after):
+    with check_out(str(shop), ("HEAD~1", "HEAD")) as (_, after):
         assert (after.root / "beside.txt").read_text() == "QUIET\n"
         assert (after.root / "staged.py").read_text() == "STAGED = 1\n"
         assert (after.root / "shop.py").read_bytes() == b"NUMBER = 2\r\n"
@@ -260,9 +260,9 @@ def test_a_sparse_worktree_stays_sparse(shop: Path) -> None:
     git(shop, "stash", "--quiet", "--include-untracked")
     git(shop, "sparse-checkout", "set", "site")
     before = picture(str(shop))
-    with checked_out(str(shop / "site"), ("HEAD", "HEAD")) as (one, _):
-        assert sorted(path.name for path in one.root.iterdir() if path.is_dir()) == [".git", "site"]
-        assert git(one.root, "status", "--porcelain") == ""
+    with check_out(str(shop / "site"), ("HEAD", "HEAD")) as (revision, _):
+        assert sorted(path.name for path in revision.root.iterdir() if path.is_dir()) == [".git", "site"]
+        assert git(revision.root, "status", "--porcelain") == ""
     assert picture(str(shop)) == before
 
 
@@ -270,20 +270,23 @@ def test_an_app_that_asks_git_is_answered_by_a_repository_of_its_own(shop: Path)
     git(shop, "tag", "v1", "HEAD~1")
     commits = [git(shop, "rev-parse", one) for one in ("HEAD~1", "HEAD")]
     before = picture(str(shop))
-    with checked_out(str(shop), ("HEAD~1", "HEAD")) as found:
-        assert [git(one.root, "rev-parse", "HEAD") for one in found] == commits
-        assert [git(one.root, "describe", "--tags", "--dirty").split("-")[0] for one in found] == ["v1", "v1"]
-        assert [git(one.root, "status", "--porcelain") for one in found] == ["", ""]
+    with check_out(str(shop), ("HEAD~1", "HEAD")) as found:
+        assert [git(revision.root, "rev-parse", "HEAD") for revision in found] == commits
+        assert [git(revision.root, "describe", "--tags", "--dirty").split("-")[0] for revision in found] == [
+            "v1",
+            "v1",
+        ]
+        assert [git(revision.root, "status", "--porcelain") for revision in found] == ["", ""]
         git(found[1].root, "commit", "--quiet", "--allow-empty", "-m", "an app's own doing")
         git(found[1].root, "tag", "v2")
     assert picture(str(shop)) == before
 
 
-def test_a_shallow_clone_can_be_checked_out(shop: Path, tmp_path: Path) -> None:
+def test_a_shallow_clone_can_be_check_out(shop: Path, tmp_path: Path) -> None:
     git(tmp_path, "clone", "--quiet", "--depth=2", shop.as_uri(), "shallow")
     (tmp_path / "shallow" / "shop.py").write_text("NUMBER = 3\n")
     git(tmp_path / "shallow", "commit", "--quiet", "-a", "-m", "3")
-    with checked_out(str(tmp_path / "shallow"), ("HEAD~1", "HEAD")) as (_, after):
+    with check_out(str(tmp_path / "shallow"), ("HEAD~1", "HEAD")) as (_, after):
         assert git(after.root, "log", "--format=%s") == "3\n2\n1"
 
 
@@ -292,17 +295,17 @@ def test_what_a_partial_clone_lacks_is_told_and_not_fetched(shop: Path, tmp_path
     git(tmp_path, "clone", "--quiet", "--filter=blob:none", shop.as_uri(), "partial")
     before = picture(str(tmp_path / "partial"))
     with pytest.raises(RevisionError, match="git archive --output=/dev/null HEAD~1"):
-        _checked_out(tmp_path / "partial")
+        _check_out(tmp_path / "partial")
     assert picture(str(tmp_path / "partial")) == before
     git(tmp_path / "partial", "archive", f"--output={os.devnull}", "HEAD~1")
-    _checked_out(tmp_path / "partial")
+    _check_out(tmp_path / "partial")
 
 
 def test_a_repository_whose_files_lie_elsewhere_is_reported(shop: Path, tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     git(shop, "config", "core.worktree", str(tmp_path / "elsewhere"))
     with pytest.raises(GitError, match="elsewhere"):
-        _checked_out(shop)
+        _check_out(shop)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may look at the repository of who called sudo")
@@ -313,10 +316,10 @@ def test_under_sudo_the_repository_of_who_called_it_is_read(
         os.chown(path, 65534, 65534)
     monkeypatch.delenv("SUDO_UID", raising=False)
     with pytest.raises(GitError, match="dubious ownership"):
-        _checked_out(shop)
+        _check_out(shop)
     monkeypatch.setenv("SUDO_UID", "65534")
     before = {str(path): path.lstat().st_uid for path in shop.rglob("*")}
-    _checked_out(shop)
+    _check_out(shop)
     assert {str(path): path.lstat().st_uid for path in shop.rglob("*")} == before
 
 
@@ -327,7 +330,7 @@ def test_a_git_in_the_current_folder_is_not_meant(
     (shop / "git").chmod(0o755)
     monkeypatch.chdir(shop)
     monkeypatch.setenv("PATH", os.pathsep.join([".", "", os.environ["PATH"]]))
-    _checked_out(shop)
+    _check_out(shop)
     assert not (tmp_path / "ran").exists()
 
 
@@ -350,6 +353,6 @@ def test_of_gits_variables_only_those_that_name_settings_are_handed_on(
     assert [name for name in leading if name in told] == []
 
 
-def _checked_out(folder: Path) -> None:
-    with checked_out(str(folder), ("HEAD~1", "HEAD")):
+def _check_out(folder: Path) -> None:
+    with check_out(str(folder), ("HEAD~1", "HEAD")):
         pass

@@ -4,7 +4,7 @@ import pytest
 
 from velodrome.guest import catalog
 from velodrome.guest.recipe import Body, ReadBody, Recipe, filler
-from velodrome.run.calls import framed, grpc_of_recipe, hello_reply, hello_request
+from velodrome.run.calls import frame_messages, grpc_of_recipe, hello_reply, hello_request
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ def test_messages_are_encoded_as_protobuf_encodes_them(encoded: bytes, wanted: b
 
 
 def test_each_message_has_its_length_before_it() -> None:
-    assert framed([b"ab", b""]) == b"\0\0\0\0\x02ab\0\0\0\0\0"
+    assert frame_messages([b"ab", b""]) == b"\0\0\0\0\x02ab\0\0\0\0\0"
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ from velodrome.run.link import (
     DEVICE,
     Namespace,
     apply_settings,
-    entered,
+    enter,
     forward,
     make,
     settings,
@@ -70,7 +70,7 @@ class Host:
 
     def start(self, *command: str, env: Mapping[str, str] | None = None) -> "subprocess.Popen[str]":
         """Start a program on it."""
-        with entered(self.namespace):
+        with enter(self.namespace):
             return subprocess.Popen(
                 command,
                 stdin=subprocess.PIPE,
@@ -82,12 +82,12 @@ class Host:
 
     def pull(self) -> None:
         """Pull its cable, at the router."""
-        with entered(self.hub), socket() as any_socket:
+        with enter(self.hub), socket() as any_socket:
             ioctl(any_socket, SIOCSIFFLAGS, struct.pack("=16sh14x", f"to-{self.number}".encode(), IFF_NOARP))
 
     def plug(self) -> None:
         """Plug it in."""
-        with entered(self.hub), Netlink() as net:
+        with enter(self.hub), Netlink() as net:
             net.bring_up(f"to-{self.number}", MTU)
             net.add_route(f"to-{self.number}", self.address)
 
@@ -169,8 +169,8 @@ class Cluster:
 
     def names(self) -> list[str]:
         """Return which agents are there; none while one that is gone is known still."""
-        with entered(self.network.hosts[0].namespace), suppress(AgentLostError):
-            return [row["name"] for row in cluster_load.listed(self.address, self.keys)]
+        with enter(self.network.hosts[0].namespace), suppress(AgentLostError):
+            return [row["name"] for row in cluster_load.list_agents(self.address, self.keys)]
         return []
 
     def agent(
@@ -268,7 +268,7 @@ def network(many: int) -> Iterator[Network]:
         hosts = []
         for number in range(many):
             host = Host(number, f"198.18.0.{number + 1}", stack.enter_context(make()), hub)
-            with entered(host.namespace), Netlink() as net:
+            with enter(host.namespace), Netlink() as net:
                 net.add_pair(DEVICE, f"to-{number}", hub.descriptor)
                 apply_settings(inherited)
                 without_ipv6(DEVICE)
@@ -276,7 +276,7 @@ def network(many: int) -> Iterator[Network]:
                 net.bring_up(DEVICE, MTU)
                 net.add_address(DEVICE, host.address, 24)
             hosts.append(host)
-        with entered(hub):
+        with enter(hub):
             forward(f"to-{number}" for number in range(many))
         for host in hosts:
             host.plug()

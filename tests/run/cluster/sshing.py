@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from tests.run.cluster.hosts import Host
 
-from velodrome.run.link import entered
+from velodrome.run.link import enter
 
 SSHD = shutil.which("sshd") or "/usr/sbin/sshd"
 
@@ -74,7 +74,7 @@ def sshd(folder: Path, host: Host | None = None) -> Iterator[Sshd]:
     (folder / "known").write_text(f"[{address}]:{port} {of_host}\n")
     if os.geteuid() == 0:
         Path("/run/sshd").mkdir(exist_ok=True)  # where sshd separates its privileges
-    with (folder / "log").open("wb") as log, entered(host.namespace) if host else nullcontext():
+    with (folder / "log").open("wb") as log, enter(host.namespace) if host else nullcontext():
         server = subprocess.Popen([SSHD, "-D", "-e", "-f", str(folder / "config")], stderr=log)
     try:
         deadline = time.monotonic() + 20

@@ -138,7 +138,7 @@ def test_code_that_is_sent_to_an_agent_of_root_cannot_widen_what_engines_load() 
         coordinator.coordinating(HOST, 0, 0) as address,
         agent(address, "--name", "held") as held,
     ):
-        row = cluster_load.listed(address)[0]
+        row = cluster_load.list_agents(address)[0]
         assert row["policy_by"] == "root"
         worker = psutil.Process(row["pid"])
         assert worker.uids().real >= account.UNUSED[0]
@@ -154,14 +154,14 @@ def test_code_that_is_sent_to_an_agent_of_root_cannot_widen_what_engines_load() 
             scheduler = client.run_on_scheduler(os.getuid)
             assert scheduler >= account.UNUSED[0], "code can be run there, too"
             assert attacked("set-user-id programs").split()[1] == "1"
-            said = attacked("engine")
-            assert said.startswith("error PermissionError"), said
-            assert ELSEWHERE in said
+            sentence = attacked("engine")
+            assert sentence.startswith("error PermissionError"), sentence
+            assert ELSEWHERE in sentence
             assert attacked("policy") == ELSEWHERE
         wanted = LoadSpec(url=f"http://{ELSEWHERE}/", requests=1, connections=1, allow_target=(ELSEWHERE,))
         with pytest.raises(AgentRefusedError, match=ELSEWHERE):  # by the engine: the agent itself says it may
             cluster_load.load(Work(wanted, agents=address), go_on)
-        until(lambda: not cluster_load.listed(address)[0]["busy"])
+        until(lambda: not cluster_load.list_agents(address)[0]["busy"])
         allowed = LoadSpec(url=counted.url, requests=10, connections=2)
         assert cluster_load.load(Work(allowed, agents=address), go_on)["ok"] == 10
         assert held.poll() is None
@@ -184,7 +184,7 @@ steps = [{do = "body", size = 64}]
 def test_an_agent_of_root_runs_races_as_a_user_that_is_neither_root_nor_its_worker_nor_its_engines(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if closed := account.unused().closed(os.path.realpath(sys.executable)):
+    if closed := account.unused_account().first_closed(os.path.realpath(sys.executable)):
         pytest.skip(f"needs a Python that every user may run, and {closed} is closed")
     monkeypatch.setenv("VELODROME_LOCK", str(tmp_path / "measuring.lock"))
     monkeypatch.setenv(account.SUDO, "65533")  # who called sudo is no user for code that is sent
@@ -192,7 +192,7 @@ def test_an_agent_of_root_runs_races_as_a_user_that_is_neither_root_nor_its_work
     words = ["run", str(tmp_path / "race.toml"), "--out", str(tmp_path / "out"), "--trust"]
     users: dict[int, set[str]] = {}
     with coordinator.coordinating(HOST, 0, 0) as address, agent(address, "--name", "held") as held:
-        row = cluster_load.listed(address)[0]
+        row = cluster_load.list_agents(address)[0]
         race = subprocess.Popen(
             [sys.executable, "-m", "velodrome", *words, "--agents", address],
             stdout=subprocess.PIPE,
@@ -227,14 +227,14 @@ def test_code_that_is_sent_to_an_agent_of_root_cannot_have_it_run_what_its_roles
 def test_an_agent_of_an_ordinary_user_decides_for_itself() -> None:
     uid = None
     if os.geteuid() == 0:
-        nobody = account.unused()
-        if closed := nobody.closed(os.path.realpath(sys.executable)):
+        nobody = account.unused_account()
+        if closed := nobody.first_closed(os.path.realpath(sys.executable)):
             pytest.skip(
                 f"needs a Python that every user may run, and {closed} is closed: run the tests without sudo"
             )
         uid = nobody.uid
     with coordinator.coordinating(HOST, 0, 0) as address, agent(address, "--name", "plain", uid=uid):
-        assert [row["policy_by"] for row in cluster_load.listed(address)] == ["itself"]
+        assert [row["policy_by"] for row in cluster_load.list_agents(address)] == ["itself"]
         wanted = LoadSpec(url=f"http://{ELSEWHERE}/", requests=1, connections=1, allow_target=(ELSEWHERE,))
         with pytest.raises(AgentRefusedError, match=ELSEWHERE):
             cluster_load.load(Work(wanted, agents=address), go_on)
@@ -272,7 +272,7 @@ def test_nothing_of_an_agent_of_root_outlives_any_of_its_processes() -> None:
         for victim in ("root", "worker"):
             before = set(psutil.pids())
             with agent(address, "--name", victim) as held:
-                worker = cluster_load.listed(address)[0]["pid"]
+                worker = cluster_load.list_agents(address)[0]["pid"]
                 load = [sys.executable, "-m", "velodrome", "load", counted.url, "-R", "50", "-z", "60s"]
                 conductor = subprocess.Popen(
                     [*load, "--agents", address], stdout=subprocess.PIPE, stderr=subprocess.PIPE
@@ -293,7 +293,7 @@ def test_nothing_of_an_agent_of_root_outlives_any_of_its_processes() -> None:
 def still(address: str) -> bool:
     """Whether an agent is known still."""
     try:
-        return bool(cluster_load.listed(address))
+        return bool(cluster_load.list_agents(address))
     except Exception:  # it is known, and does not answer
         return True
 
@@ -315,11 +315,15 @@ def test_what_dies_of_a_local_cluster_is_reported_and_nothing_outlives_its_coord
         assert started.stderr is not None
         address = started.stdout.readline().strip()
         children = psutil.Process(started.pid).children()
-        (first, *_) = [one for one in children if victim in one.cmdline()]
+        (first, *_) = [process for process in children if victim in process.cmdline()]
         first.kill()
         if victim == "agent":
             assert "local-" in started.stderr.readline()
-            until(lambda: [row["name"] for row in cluster_load.listed(address)] in (["local-0"], ["local-1"]))
+            until(
+                lambda: (
+                    [row["name"] for row in cluster_load.list_agents(address)] in (["local-0"], ["local-1"])
+                )
+            )
             psutil.Process(started.pid).send_signal(signal.SIGINT)
         _, error = started.communicate(timeout=30)
     finally:
@@ -330,7 +334,7 @@ def test_what_dies_of_a_local_cluster_is_reported_and_nothing_outlives_its_coord
         assert address in error
         assert "velodrome cluster start" in error
         assert "Traceback" not in error
-    until(lambda: not any(one.is_running() for one in children))
+    until(lambda: not any(process.is_running() for process in children))
 
 
 @pytest.mark.unit
@@ -339,19 +343,19 @@ def test_what_dies_of_a_local_cluster_is_reported_and_nothing_outlives_its_coord
 )
 def test_certificates_that_do_not_belong_together_are_refused(tmp_path: Path, name: str, words: str) -> None:
     ours, others = keys.make(tmp_path / "ours"), keys.make(tmp_path / "others")
-    assert keys.found(ours.folder) == ours
+    assert keys.find_keys(ours.folder) == ours
     (ours.folder / name).write_bytes((others.folder / name).read_bytes())
     with pytest.raises(ClusterKeysError, match=words):
-        keys.found(ours.folder)
+        keys.find_keys(ours.folder)
 
 
 @pytest.mark.unit
 def test_a_policy_permits_no_more_than_was_said_and_no_cpus_that_are_not_there() -> None:
     policy = Policy(allow_target=("a", "b"))
-    assert policy.permitted({"allow_target": ["b", "c"]})["allow_target"] == ["b"]
-    assert policy.permitted({})["allow_target"] == []
+    assert policy.permit({"allow_target": ["b", "c"]})["allow_target"] == ["b"]
+    assert policy.permit({})["allow_target"] == []
     with pytest.raises(UsageError, match="4000"):
-        Policy(cpus=(4000,)).checked()
+        Policy(cpus=(4000,)).check()
     assert holding.Policy.read({"roles": ["load"], "cpus": [1]}) == Policy(cpus=(1,))
 
 

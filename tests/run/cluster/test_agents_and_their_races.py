@@ -146,9 +146,9 @@ def run(out: Path, hosts: handing.Hosts, count: int = 3) -> race.Finished:
 
 def hosts_by_block(out: Path) -> dict[int, set[str]]:
     found: dict[int, set[str]] = {}
-    for one in store.read(out).trials:
-        assert one.machine is not None
-        found.setdefault(one.trial.block, set()).add(one.machine.name)
+    for trial in store.read(out).trials:
+        assert trial.machine is not None
+        found.setdefault(trial.trial.block, set()).add(trial.machine.name)
     return found
 
 

@@ -76,10 +76,10 @@ class Seen(Quiet):
 
 def hosts_by_block(out: Path) -> dict[int, set[str]]:
     found: dict[int, set[str]] = {}
-    for one in store.read(out).trials:
-        assert one.machine is not None
-        assert one.machine.facts["cpus"] == os.cpu_count()
-        found.setdefault(one.trial.block, set()).add(one.machine.name)
+    for trial in store.read(out).trials:
+        assert trial.machine is not None
+        assert trial.machine.facts["cpus"] == os.cpu_count()
+        found.setdefault(trial.trial.block, set()).add(trial.machine.name)
     return found
 
 
@@ -96,8 +96,8 @@ def test_whole_blocks_run_on_each_host_and_are_judged_together(tmp_path: Path) -
     run = store.read(raced.folder)
     assert raced.how == "complete"
     assert sorted(hosts_by_block(raced.folder).values(), key=str) == [{"host-of-a"}, {"host-of-b"}]
-    assert {one.trial.key for one in run.trials} == {
-        f"hello/{one.label}/closed-2/{block}" for one in CONTESTANTS for block in (0, 1)
+    assert {trial.trial.key for trial in run.trials} == {
+        f"hello/{contestant.label}/closed-2/{block}" for contestant in CONTESTANTS for block in (0, 1)
     }
     assert {label.rpartition(" on ")[2] for label in seen.labels} == {"a", "b"}
     verdict = judge([run], catalog.stacks())
@@ -225,15 +225,15 @@ def test_a_host_that_comes_while_a_race_runs_is_given_blocks(tmp_path: Path) -> 
 def test_an_agent_whose_command_is_gone_stops_its_block(tmp_path: Path) -> None:
     with ExitStack() as stack:
         address = stack.enter_context(coordinator.coordinating(HOST, 0, 0))
-        one = stack.enter_context(agent(address, "a"))
+        process = stack.enter_context(agent(address, "a"))
         code = (
             "import sys; from tests.run.cluster.test_blocks_over_hosts import *;"
             f"race.race(RaceSpec(study(5, 20.0), agents={address!r}), TRUST, Path({str(tmp_path / 'run')!r}), Quiet())"
         )
         command = subprocess.Popen([sys.executable, "-c", code], cwd=Path(__file__).parents[3])
-        assert eventually(lambda: len(races_of(one.pid)) > 2)
-        running = races_of(one.pid)
+        assert eventually(lambda: len(races_of(process.pid)) > 2)
+        running = races_of(process.pid)
         command.kill()
         command.wait()
         assert eventually(lambda: not alive(running))
-        assert one.poll() is None
+        assert process.poll() is None

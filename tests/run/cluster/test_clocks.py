@@ -85,7 +85,7 @@ def test_the_timeline_of_an_agent_stays_within_what_is_printed(
         windows.add(clock.read(there, back))
     ended = clock.now
     last = best(clock.read(there, back) for there, back in after).offset
-    how = Alignment(first, [one.offset for one in windows.kept], last, 1)
+    how = Alignment(first, [reading.offset for reading in windows.kept], last, 1)
     for moment in (begun, (begun + ended) // 2, ended):
         assert abs(first.ns - clock.ahead(moment)) <= how.uncertainty_ns + ROUNDING_NS
     unsure = how.drift_uncertainty_ppm
@@ -101,7 +101,7 @@ def test_a_clock_that_jumps_and_comes_back_is_seen_by_a_reading_between(jump: in
         clock.now = second * SECOND_NS
         clock.jump = (0, jump if second == at_s else 0)
         windows.add(clock.read(100, 100))
-    how = Alignment(first, [one.offset for one in windows.kept], clock.read(100, 100).offset, 200)
+    how = Alignment(first, [reading.offset for reading in windows.kept], clock.read(100, 100).offset, 200)
     assert how.uncertainty_ns >= abs(jump) - 2 * how.before.uncertainty_ns - ROUNDING_NS
 
 
@@ -131,6 +131,8 @@ def test_of_a_long_load_the_best_reading_of_each_span_is_kept(steps: list[tuple[
         windows.add(readings[-1])
     assert len(windows.kept) <= MOST_WINDOWS
     assert best(windows.kept).round_trip_ns == best(readings).round_trip_ns
-    for one in windows.kept:
-        same = [other for other in readings if other.sent // windows.span_ns == one.sent // windows.span_ns]
-        assert one.round_trip_ns == best(same).round_trip_ns
+    for reading in windows.kept:
+        same = [
+            other for other in readings if other.sent // windows.span_ns == reading.sent // windows.span_ns
+        ]
+        assert reading.round_trip_ns == best(same).round_trip_ns

@@ -25,7 +25,7 @@ from tests.run.cluster.hosts import Cluster, Network, Target, deviations_us, res
 
 from velodrome.run.cluster import talking
 from velodrome.run.engine import LoadSpec
-from velodrome.run.link import entered
+from velodrome.run.link import enter
 
 pytestmark = hosts.needed
 
@@ -84,10 +84,10 @@ def judged(
 
 def engines() -> list[psutil.Process]:
     found = []
-    for one in hosts.marked():
+    for process in hosts.marked():
         with suppress(psutil.Error):
-            if "velodrome.run.drivers.engine_process" in one.cmdline():
-                found.append(one)
+            if "velodrome.run.drivers.engine_process" in process.cmdline():
+                found.append(process)
     return found
 
 
@@ -133,8 +133,10 @@ def test_a_kill_at_any_moment(
     over_s = max([(max(moments) - killed_ns) / 1e9] if moments else [0.0])
     if whom != "agent" and found != "complete":
         assert over_s <= LIMIT_S
-    said = lost(document) or document.get("error", "")
-    record_property("kill", [number, whom, name, round(after_s, 2), found, round(over_s, 2), str(said)[:200]])
+    message = lost(document) or document.get("error", "")
+    record_property(
+        "kill", [number, whom, name, round(after_s, 2), found, round(over_s, 2), str(message)[:200]]
+    )
 
 
 @pytest.mark.parametrize(
@@ -446,7 +448,7 @@ def test_no_secret_is_in_what_dask_says(cluster: Cluster, target: Target, tmp_pa
             await line.close()
         return ""
 
-    with entered(cluster.network.hosts[0].namespace):
+    with enter(cluster.network.hosts[0].namespace):
         asyncio.run(broken())
         found = asyncio.run(_everything(address, way))
     assert len(found) > 8, "some of it is answered"

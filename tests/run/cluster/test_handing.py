@@ -24,7 +24,7 @@ def test_each_host_gets_a_block_when_it_is_free() -> None:
 def test_what_a_lost_host_had_goes_to_who_is_free_next_before_all_else() -> None:
     handing = blocks(4)
     assert [handing.free("a"), handing.free("b")] == [0, 1]
-    assert handing.lost("a") == {}
+    assert handing.give_back("a") == {}
     assert not handing.done
     assert [handing.free("b") for _ in range(4)] == [0, 2, 3, None]
     assert handing.done
@@ -33,14 +33,14 @@ def test_what_a_lost_host_had_goes_to_who_is_free_next_before_all_else() -> None
 def test_who_waits_gets_what_a_lost_host_had_at_once() -> None:
     handing = blocks(1)
     assert [handing.free("a"), handing.free("b")] == [0, None]
-    assert handing.lost("a") == {"b": 0}
+    assert handing.give_back("a") == {"b": 0}
     assert handing.running == ("b",)
 
 
 def test_a_host_that_comes_back_is_given_blocks_again() -> None:
     handing = blocks(2)
     assert handing.free("a") == 0
-    assert handing.lost("a") == {}
+    assert handing.give_back("a") == {}
     assert handing.free("a") == 0
     assert [handing.free("a"), handing.free("a")] == [1, None]
     assert handing.done
@@ -49,8 +49,8 @@ def test_a_host_that_comes_back_is_given_blocks_again() -> None:
 def test_a_host_that_is_lost_while_it_waits_takes_nothing_with_it() -> None:
     handing = blocks(1)
     assert [handing.free("a"), handing.free("b")] == [0, None]
-    assert handing.lost("b") == {}
-    assert handing.lost("a") == {}
+    assert handing.give_back("b") == {}
+    assert handing.give_back("a") == {}
     assert handing.free("c") == 0
 
 
@@ -72,7 +72,7 @@ def test_whatever_happens_to_hosts_every_block_is_whole_once_in_the_end() -> Non
             host = draw.choice(there)
             if draw.random() < 0.3:
                 has.pop(host, None)
-                for other, work in handing.lost(host).items():
+                for other, work in handing.give_back(host).items():
                     has[other] = work
                 there[there.index(host)] = f"{host}'"
                 offer(f"{host}'")

@@ -23,7 +23,7 @@ from velodrome.run.cluster import apart, placing
 from velodrome.run.cluster.agent import VERSION
 from velodrome.run.cluster.apart import AgentsDriver, Around, Channel
 from velodrome.run.cluster.conducting import Player
-from velodrome.run.cluster.placing import Cast, chosen, refuse_unfit
+from velodrome.run.cluster.placing import Cast, choose_cast, refuse_unfit
 from velodrome.run.drivers.driver import LoadEvent, Target
 from velodrome.run.engine import LoadSpec
 from velodrome.run.lab import OnHosts
@@ -68,17 +68,17 @@ ALL = (LOADS, MORE, SERVES, THIRD)
 
 def names(cast: Cast | None) -> tuple[str, list[str], str]:
     assert cast is not None
-    return cast.server.name, [one.name for one in cast.loads], cast.third.name if cast.third else ""
+    return cast.server.name, [load.name for load in cast.loads], cast.third.name if cast.third else ""
 
 
 def test_by_roles_one_serves_the_others_load_and_without_that_role_all_share_blocks() -> None:
-    assert names(chosen(ALL, OnHosts(), COORDINATOR)) == ("serves", ["loads", "more"], "third")
-    assert chosen((LOADS, MORE), OnHosts(), COORDINATOR) is None
+    assert names(choose_cast(ALL, OnHosts(), COORDINATOR)) == ("serves", ["loads", "more"], "third")
+    assert choose_cast((LOADS, MORE), OnHosts(), COORDINATOR) is None
 
 
 @pytest.mark.parametrize("called", ["loads", "loads.example", "10.0.0.2", "tls://10.0.0.2:40000"])
 def test_a_host_is_named_by_what_the_list_of_agents_calls_it(called: str) -> None:
-    found = chosen((LOADS, MORE), OnHosts(called, ("more",), "more"), COORDINATOR)
+    found = choose_cast((LOADS, MORE), OnHosts(called, ("more",), "more"), COORDINATOR)
     assert names(found) == ("loads", ["more"], "more")
 
 
@@ -100,7 +100,7 @@ def test_what_cannot_be_is_refused_with_the_option_or_the_role(
     players: Sequence[Player], wanted: OnHosts, match: str
 ) -> None:
     with pytest.raises((PlacingError, NoAgentsError), match=match):
-        chosen(players, wanted, COORDINATOR)
+        choose_cast(players, wanted, COORDINATOR)
 
 
 @pytest.mark.parametrize(
@@ -220,7 +220,7 @@ def test_a_load_that_ends_before_its_span_does_ends_the_span() -> None:
 def test_where_nobody_wants_it_to_go_on_it_is_ended_elsewhere() -> None:
     conducting = Conducting({"is": "began"}, {"is": "tick", "facts": {"ok": 1}}, ended(), begin_in_s=30.0)
     run(conducting, go_on=False)
-    assert [one["event"] for one in conducting.said] == ["load", "load-end"]
+    assert [mapping["event"] for mapping in conducting.said] == ["load", "load-end"]
 
 
 def test_what_cannot_be_carried_says_why() -> None:
@@ -237,6 +237,6 @@ def test_a_load_with_fewer_connections_than_agents_is_carried_by_as_many_as_it_h
     conductor = placing.Conductor(
         Cast(SERVES, (LOADS, MORE), None), "1", {}, present=nobody, send=lambda _: None, lost=lambda _: None
     )
-    one = LoadSpec(url="http://10.0.0.1:1/", connections=1, duration_s=1.0)
-    assert [found.name for found in conductor.loaders(one)] == ["loads"]
-    assert [found.name for found in conductor.loaders(one.changed(connections=2))] == ["loads", "more"]
+    load_spec = LoadSpec(url="http://10.0.0.1:1/", connections=1, duration_s=1.0)
+    assert [found.name for found in conductor.loaders(load_spec)] == ["loads"]
+    assert [found.name for found in conductor.loaders(load_spec.changed(connections=2))] == ["loads", "more"]

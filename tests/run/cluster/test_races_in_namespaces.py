@@ -17,7 +17,7 @@ from tests.run.cluster.hosts import Host, Network
 
 from velodrome.model.measurement import FlagKind, Measurement
 from velodrome.run.cluster import keys
-from velodrome.run.link import entered
+from velodrome.run.link import enter
 from velodrome.run.racing import store
 
 pytestmark = hosts.needed
@@ -111,7 +111,7 @@ class Watched:
         self._thread.join()
 
     def _run(self) -> None:
-        with entered(self.host.namespace):
+        with enter(self.host.namespace):
             own, known = os.readlink("/proc/thread-self/ns/net"), self._listening(_rows())
             while not self.over.wait(0.1):
                 for pid in psutil.pids():
@@ -158,8 +158,8 @@ def over(process: "Popen[str]", limit_s: float = 90.0) -> tuple[int, str, str]:
 
 def measured(out: Path) -> Sequence[Measurement]:
     trials = store.read(out).trials
-    assert all(isinstance(one, Measurement) for one in trials), trials
-    return [one for one in trials if isinstance(one, Measurement)]
+    assert all(isinstance(trial, Measurement) for trial in trials), trials
+    return [trial for trial in trials if isinstance(trial, Measurement)]
 
 
 @pytest.mark.exhaustive
@@ -168,32 +168,32 @@ def test_a_server_on_one_host_is_raced_from_two_others(
 ) -> None:
     out = tmp_path / "run"
     with placed(tmp_path, monkeypatch) as cluster:
-        before = {one.pid for one in hosts.marked()}
+        before = {process.pid for process in hosts.marked()}
         with Watched(cluster.network.hosts[SERVER]) as watched:
-            code, said, error = over(
+            code, sentence, error = over(
                 cluster.command("run", study(tmp_path), "--out", str(out), lock=tmp_path / "measuring.lock")
             )
-        assert code in (0, 4), (said, error)
-        hosts.until(lambda: {one.pid for one in hosts.marked()} <= before)
+        assert code in (0, 4), (sentence, error)
+        hosts.until(lambda: {process.pid for process in hosts.marked()} <= before)
         trials = measured(out)
         assert len(trials) == 4
-        for one in trials:
-            loaders: Mapping[str, Any] = {loader.name: loader for loader in one.load.loaders}
+        for trial in trials:
+            loaders: Mapping[str, Any] = {loader.name: loader for loader in trial.load.loaders}
             assert sorted(loaders) == ["host-2", "host-3"]
             for loader in loaders.values():
                 assert loader.round_trip_ms > 0
-                assert loader.requests == one.load.requests / 2 == 50
-            assert one.load.ok == one.load.requests
-            assert one.placement.apart
-            assert one.placement.server_cpus == (0,)
-            assert f"{cluster.network.hosts[SERVER].address}" in " ".join(one.command)
-            assert one.upstream is not None
-            assert (one.upstream.agent, one.upstream.requests > 50) == ("host-4", True)
+                assert loader.requests == trial.load.requests / 2 == 50
+            assert trial.load.ok == trial.load.requests
+            assert trial.placement.apart
+            assert trial.placement.server_cpus == (0,)
+            assert f"{cluster.network.hosts[SERVER].address}" in " ".join(trial.command)
+            assert trial.upstream is not None
+            assert (trial.upstream.agent, trial.upstream.requests > 50) == ("host-4", True)
         assert watched.servers
         assert watched.origins >= {cluster.network.hosts[number].address for number in LOADS}
         assert watched.origins <= {cluster.network.hosts[number].address for number in (SERVER, *LOADS)}
-        assert "host-2" in said
-        assert "host-4" in said
+        assert "host-2" in sentence
+        assert "host-4" in sentence
 
 
 @pytest.mark.exhaustive
@@ -202,29 +202,31 @@ def test_a_loading_host_that_dies_spoils_its_trial_and_resume_goes_on(
 ) -> None:
     out, lock = tmp_path / "run", tmp_path / "measuring.lock"
     with placed(tmp_path, monkeypatch) as cluster:
-        before = {one.pid for one in hosts.marked()}
+        before = {process.pid for process in hosts.marked()}
         command = in_a_load(cluster, tmp_path, out)
         cluster.agents["host-3"].kill()
-        code, said, error = over(command)
-        assert code == 3, (said, error)
+        code, sentence, error = over(command)
+        assert code == 3, (sentence, error)
         assert "host-3" in error
         assert "--resume" in error
-        spoilt = [one for one in measured(out) if FlagKind.AGENT_LOST in one.doubts]
-        assert [loader.name for one in spoilt for loader in one.load.loaders if loader.lost] == ["host-3"]
-        hosts.until(lambda: {one.pid for one in hosts.marked()} <= before)
+        spoilt = [measurement for measurement in measured(out) if FlagKind.AGENT_LOST in measurement.doubts]
+        assert [
+            loader.name for measurement in spoilt for loader in measurement.load.loaders if loader.lost
+        ] == ["host-3"]
+        hosts.until(lambda: {process.pid for process in hosts.marked()} <= before)
         cluster.start(3, "load", max(os.sched_getaffinity(0)), cluster.network.hosts[SERVER].address)
         again = cluster.command("run", study(tmp_path, 3.0), "--out", str(out), "--redo", lock=lock)
-        code, said, error = over(again)
-        assert code in (0, 4), (said, error)
+        code, sentence, error = over(again)
+        assert code in (0, 4), (sentence, error)
         whole = measured(out)
         assert len(whole) == 4
-        for one in whole:  # what else runs on this machine may spoil it still
-            assert FlagKind.AGENT_LOST not in one.doubts, one.flags
-            assert [(loader.name, loader.lost) for loader in one.load.loaders] == [
+        for measurement in whole:  # what else runs on this machine may spoil it still
+            assert FlagKind.AGENT_LOST not in measurement.doubts, measurement.flags
+            assert [(loader.name, loader.lost) for loader in measurement.load.loaders] == [
                 ("host-2", ""),
                 ("host-3", ""),
             ]
-            assert one.load.requests == 300
+            assert measurement.load.requests == 300
 
 
 def _line(process: psutil.Process) -> list[str]:
@@ -260,14 +262,14 @@ def test_hosts_that_the_command_line_names_do_what_it_says_whatever_else_they_ma
             *("--load-from", "host-2,host-3", "--third-party-on", third),
             lock=tmp_path / "measuring.lock",
         )
-        code, said, error = over(command)
-    assert code in (0, 4), (said, error)
-    for one in measured(out):
-        assert [loader.name for loader in one.load.loaders] == ["host-2", "host-3"]
-        assert one.upstream is not None
-        assert one.upstream.agent == "host-4"
-        assert one.machine is not None
-        assert one.load.ok == one.load.requests == 100
+        code, sentence, error = over(command)
+    assert code in (0, 4), (sentence, error)
+    for measurement in measured(out):
+        assert [loader.name for loader in measurement.load.loaders] == ["host-2", "host-3"]
+        assert measurement.upstream is not None
+        assert measurement.upstream.agent == "host-4"
+        assert measurement.machine is not None
+        assert measurement.load.ok == measurement.load.requests == 100
 
 
 @pytest.mark.exhaustive
@@ -277,29 +279,29 @@ def test_a_cable_that_is_pulled_for_long_spoils_the_trial_and_the_command_says_w
 ) -> None:
     out = tmp_path / "run"
     with placed(tmp_path, monkeypatch) as cluster:
-        before = {one.pid for one in hosts.marked()}
+        before = {process.pid for process in hosts.marked()}
         command = in_a_load(cluster, tmp_path, out)
         cluster.network.hosts[number].pull()
-        code, said, error = over(command)
-        assert code == 3, (said, error)
+        code, sentence, error = over(command)
+        assert code == 3, (sentence, error)
         assert f"host-{number}" in error
         assert "--resume" in error
         # What the trial before the cut gave is kept, and nothing of a cut load counts.
-        assert all(one.load.requests == 300 for one in measured(out) if one.valid)
-        hosts.until(lambda: {one.pid for one in hosts.marked()} <= before)
+        assert all(measurement.load.requests == 300 for measurement in measured(out) if measurement.valid)
+        hosts.until(lambda: {process.pid for process in hosts.marked()} <= before)
 
 
 @pytest.mark.exhaustive
 def test_ctrl_c_ends_what_runs_on_every_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out = tmp_path / "run"
     with placed(tmp_path, monkeypatch) as cluster:
-        before = {one.pid for one in hosts.marked()}
+        before = {process.pid for process in hosts.marked()}
         command = in_a_load(cluster, tmp_path, out)
         command.send_signal(signal.SIGINT)
-        code, said, error = over(command, 20.0)
-        assert code == 130, (said, error)
+        code, sentence, error = over(command, 20.0)
+        assert code == 130, (sentence, error)
         assert "--resume" in error
-        hosts.until(lambda: {one.pid for one in hosts.marked()} <= before)
+        hosts.until(lambda: {process.pid for process in hosts.marked()} <= before)
 
 
 def in_a_load(cluster: Placed, tmp_path: Path, out: Path) -> "Popen[str]":
@@ -309,6 +311,6 @@ def in_a_load(cluster: Placed, tmp_path: Path, out: Path) -> "Popen[str]":
     file = out / store.NAME
     hosts.until(lambda: file.exists() and len(file.read_bytes().splitlines()) == 2)
     loading = psutil.Process(cluster.agents["host-3"].pid)
-    hosts.until(lambda: any("engine_process" in " ".join(_line(one)) for one in loading.children()))
+    hosts.until(lambda: any("engine_process" in " ".join(_line(process)) for process in loading.children()))
     time.sleep(1.5)  # into the load: it has a second of getting ready, and three of measuring
     return command

@@ -77,14 +77,14 @@ def agents(address: str, **roles: str) -> Iterator[dict[str, subprocess.Popen[by
         for name, own in roles.items()
     }
     try:
-        for one in started.values():
-            assert one.stdout is not None
-            assert one.stdout.readline() == b"here\n"
+        for process in started.values():
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"here\n"
         yield started
     finally:
-        for one in started.values():
-            one.kill()
-            one.communicate()
+        for process in started.values():
+            process.kill()
+            process.communicate()
 
 
 @contextmanager
@@ -111,19 +111,19 @@ def test_the_server_and_its_load_and_third_party_are_of_agents_of_their_own(tmp_
     assert raced.how == "complete"
     run = store.read(tmp_path / "run")
     assert len(run.trials) == 4
-    for one in run.trials:
-        assert isinstance(one, Measurement), one
-        assert [loader.name for loader in one.load.loaders] == ["loads", "more"]
-        assert sum(loader.requests for loader in one.load.loaders) == one.load.requests > 0
+    for trial in run.trials:
+        assert isinstance(trial, Measurement), trial
+        assert [loader.name for loader in trial.load.loaders] == ["loads", "more"]
+        assert sum(loader.requests for loader in trial.load.loaders) == trial.load.requests > 0
         assert all(
-            loader.round_trip_ms is not None and loader.round_trip_ms > 0 for loader in one.load.loaders
+            loader.round_trip_ms is not None and loader.round_trip_ms > 0 for loader in trial.load.loaders
         )
-        assert one.placement.apart
-        assert len(one.placement.server_cpus) == len(os.sched_getaffinity(0))
-        assert one.upstream is not None
-        assert one.upstream.agent == "third"
-        assert one.upstream.requests >= one.load.ok * 0.5
-        assert one.server.cpu_s > 0
+        assert trial.placement.apart
+        assert len(trial.placement.server_cpus) == len(os.sched_getaffinity(0))
+        assert trial.upstream is not None
+        assert trial.upstream.agent == "third"
+        assert trial.upstream.requests >= trial.load.ok * 0.5
+        assert trial.server.cpu_s > 0
     verdict = judge([run], catalog.stacks())
     assert any("loads" in note and "more" in note and "server ran" in note for note in verdict.notes)
     assert any("serves" in text and "loads" in text for text in seen.said_so)
@@ -145,7 +145,7 @@ def test_what_cannot_be_placed_is_refused_with_its_name_before_anything_is_start
         plan = race.dry_run(RaceSpec(study(), agents=address), TRUST, tmp_path / "run")
         assert "serves" in plan.hosts[0]
         assert "loads" in plan.hosts[0]
-        assert all(one.seat.placement.apart for one in plan.sessions)
+        assert all(session.seat.placement.apart for session in plan.sessions)
         assert not (tmp_path / "run").exists()
     with cluster(serves="server") as (address, _):
         assert "role load" in refused(address, OnHosts())
@@ -175,7 +175,9 @@ def test_a_loading_agent_that_is_killed_spoils_its_trial_ends_the_race_and_resum
             race.race(RaceSpec(wanted, agents=address), TRUST, out, Kills())
         kept = store.read(out).trials
         spoilt = [one for one in kept if isinstance(one, Measurement) and FlagKind.AGENT_LOST in one.doubts]
-        assert [loader.name for one in spoilt for loader in one.load.loaders if loader.lost] == ["more"]
+        assert [
+            loader.name for measurement in spoilt for loader in measurement.load.loaders if loader.lost
+        ] == ["more"]
         assert len(kept) < 4
         with agents(address, more="load"):
             raced = race.race(RaceSpec(wanted, agents=address, resume=True), TRUST, out, Quiet())
@@ -209,7 +211,7 @@ def test_a_host_that_serves_or_has_the_third_party_and_dies_ends_the_race_and_re
         with agents(address, **{victim: roles[victim]}):
             raced = race.race(RaceSpec(wanted, agents=address, resume=True), TRUST, out, Quiet())
     assert raced.how == "complete"
-    assert [type(one) for one in store.read(out).trials] == [Measurement] * 4
+    assert [type(trial) for trial in store.read(out).trials] == [Measurement] * 4
 
 
 @pytest.mark.exhaustive
@@ -222,10 +224,10 @@ def test_a_command_that_is_killed_leaves_nothing_on_any_host_and_resume_goes_on(
         "race.race(spec, TRUST, Path(sys.argv[2]), Quiet())"
     )
     with cluster(serves="server", loads="load", third="third-party") as (address, there):
-        usual = {name: set(races_of(one.pid)) for name, one in there.items()}
+        usual = {name: set(races_of(process.pid)) for name, process in there.items()}
 
         def more() -> dict[str, set[psutil.Process]]:
-            return {name: set(alive(races_of(one.pid))) - usual[name] for name, one in there.items()}
+            return {name: set(alive(races_of(process.pid))) - usual[name] for name, process in there.items()}
 
         def results() -> int:
             return len((out / store.NAME).read_text().splitlines()) - 1 if (out / store.NAME).exists() else 0
@@ -239,10 +241,10 @@ def test_a_command_that_is_killed_leaves_nothing_on_any_host_and_resume_goes_on(
         command.wait()
         assert 1 <= results() < 6
         assert eventually(lambda: not alive(running) and not any(more().values()), within_s=20)
-        assert all(one.poll() is None for one in there.values())
+        assert all(process.poll() is None for process in there.values())
         subprocess.run([*words, "resume"], cwd=ROOT, check=True)
         assert eventually(lambda: not any(more().values()), within_s=20)
-    assert [type(one) for one in store.read(out).trials] == [Measurement] * 6
+    assert [type(trial) for trial in store.read(out).trials] == [Measurement] * 6
 
 
 APP = """
@@ -277,11 +279,11 @@ def test_a_folder_is_served_where_it_was_sent_and_is_gone_afterwards(tmp_path: P
         spec = CompareSpec((app,), terms, agents=address, send=not revision, revision=revision)
         raced = compare(spec, tmp_path / "run", Quiet())
     assert raced.how == "complete"
-    for one in store.read(tmp_path / "run").trials:
-        assert isinstance(one, Measurement), one
-        assert one.trial.app is not None
-        assert one.trial.app.cwd == str(shop)
-        assert one.load.loaders
+    for trial in store.read(tmp_path / "run").trials:
+        assert isinstance(trial, Measurement), trial
+        assert trial.trial.app is not None
+        assert trial.trial.app.cwd == str(shop)
+        assert trial.load.loaders
     lines = [line.split() for line in noted.read_text().splitlines()]
     elsewhere = [line for line in lines if not line[0].startswith(str(tmp_path)) and "/app-" in line[0]]
     assert elsewhere

@@ -28,7 +28,7 @@ def git(folder: Path, *words: str) -> None:
 
 def arrived(folder: Path, into: Path) -> dict[str, str]:
     into.mkdir()
-    sending.unpacked(sending.packed(str(folder)), into)
+    sending.unpack(sending.pack(str(folder)), into)
     return {
         str(path.relative_to(into)): path.read_text()
         for path in sorted(into.rglob("*"))
@@ -68,12 +68,12 @@ def test_links_modes_and_the_same_bytes_for_the_same_content(tmp_path: Path) -> 
     shop = written(tmp_path / "shop", {"bin/run": "#!/bin/sh", "app.py": "1"})
     (shop / "bin" / "run").chmod(0o700)
     (shop / "bin" / "again").symlink_to("../app.py")
-    first = sending.packed(str(shop))
+    first = sending.pack(str(shop))
     os.utime(shop / "app.py", (1, 1))
-    assert sending.packed(str(shop)) == first
+    assert sending.pack(str(shop)) == first
     there = tmp_path / "there"
     there.mkdir()
-    sending.unpacked(first, there)
+    sending.unpack(first, there)
     assert os.access(there / "bin" / "run", os.X_OK)
     assert (there / "bin" / "again").read_text() == "1"
 
@@ -84,13 +84,13 @@ def test_what_cannot_be_sent_is_refused_with_its_name(
     shop = written(tmp_path / "shop", {"app.py": "1" * 1000})
     (shop / "data").symlink_to("/etc/passwd")
     with pytest.raises(SendingError, match="data is a link"):
-        sending.packed(str(shop))
+        sending.pack(str(shop))
     (shop / "data").unlink()
     monkeypatch.setattr(sending, "MOST_UNPACKED", 999)
     with pytest.raises(SendingError, match="larger"):
-        sending.packed(str(shop))
+        sending.pack(str(shop))
     with pytest.raises(SendingError, match="nothing"):
-        sending.packed(str(written(tmp_path / "empty", {".hidden": ""})))
+        sending.pack(str(written(tmp_path / "empty", {".hidden": ""})))
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_nothing_is_written_outside_of_the_folder(
     there = tmp_path / "there"
     there.mkdir()
     with pytest.raises(SendingError):
-        sending.unpacked(out.getvalue(), there)
+        sending.unpack(out.getvalue(), there)
     assert [*tmp_path.rglob("*")] == [there]
 
 
@@ -129,4 +129,4 @@ def test_a_file_does_not_go_through_a_link_that_was_sent_with_it(tmp_path: Path)
     there = tmp_path / "there"
     there.mkdir()
     with pytest.raises(SendingError):
-        sending.unpacked(out.getvalue(), there)
+        sending.unpack(out.getvalue(), there)

@@ -18,7 +18,7 @@ from tests.run.cluster.sshing import Sshd, key, needs_sshd, sshd
 from velodrome.model.errors import AgentLostError, UsageError
 from velodrome.run.cluster import ssh
 from velodrome.run.engine import LoadSpec
-from velodrome.run.link import entered
+from velodrome.run.link import enter
 from velodrome.usecases import cluster_load
 from velodrome.usecases.load import Work
 
@@ -62,7 +62,7 @@ def test_agents_are_started_on_hosts_and_ctrl_c_ends_all(server: Sshd, tmp_path:
     """With certificates that are made where there are none, and that lie on no command line."""
     keys = tmp_path / "keys"
     with counting() as counted, started(server, keys, "--allow-target", "192.0.2.7") as (process, address):
-        rows = cluster_load.listed(address, keys)
+        rows = cluster_load.list_agents(address, keys)
         assert [(row["name"], row["allow_target"]) for row in rows] == [
             (HOST, ["192.0.2.7"]),
             (f"{HOST}-2", ["192.0.2.7"]),
@@ -83,7 +83,7 @@ def test_agents_are_started_on_hosts_and_ctrl_c_ends_all(server: Sshd, tmp_path:
 @pytest.mark.exhaustive
 def test_agents_end_when_whoever_started_them_is_killed(server: Sshd, tmp_path: Path) -> None:
     with started(server, tmp_path / "keys") as (process, address):
-        begun = [psutil.Process(row["pid"]) for row in cluster_load.listed(address, tmp_path / "keys")]
+        begun = [psutil.Process(row["pid"]) for row in cluster_load.list_agents(address, tmp_path / "keys")]
         process.kill()
         until(lambda: not any(one.is_running() for one in begun))
 
@@ -91,12 +91,12 @@ def test_agents_end_when_whoever_started_them_is_killed(server: Sshd, tmp_path: 
 @pytest.mark.exhaustive
 def test_an_agent_that_ends_is_said_and_the_others_stay(server: Sshd, tmp_path: Path) -> None:
     with started(server, tmp_path / "keys") as (process, address):
-        rows = cluster_load.listed(address, tmp_path / "keys")
+        rows = cluster_load.list_agents(address, tmp_path / "keys")
         os.kill(rows[0]["pid"], signal.SIGKILL)
         assert process.stderr is not None
         lines = iter(process.stderr.readline, "")
         assert next(line for line in lines if "ended" in line).startswith(f"the agent on {HOST}")
-        assert [row["name"] for row in cluster_load.listed(address, tmp_path / "keys")] == [f"{HOST}-2"]
+        assert [row["name"] for row in cluster_load.list_agents(address, tmp_path / "keys")] == [f"{HOST}-2"]
 
 
 @pytest.mark.exhaustive
@@ -104,12 +104,12 @@ def test_a_coordinator_that_ends_takes_its_agents_with_it_and_is_reported(
     server: Sshd, tmp_path: Path
 ) -> None:
     with started(server, tmp_path / "keys") as (process, address):
-        begun = [psutil.Process(row["pid"]) for row in cluster_load.listed(address, tmp_path / "keys")]
+        begun = [psutil.Process(row["pid"]) for row in cluster_load.list_agents(address, tmp_path / "keys")]
         port = int(address.rpartition(":")[2])
         (scheduler,) = {
-            one.pid
-            for one in psutil.net_connections("tcp")
-            if one.status == "LISTEN" and getattr(one.laddr, "port", 0) == port
+            connection.pid
+            for connection in psutil.net_connections("tcp")
+            if connection.status == "LISTEN" and getattr(connection.laddr, "port", 0) == port
         }
         assert scheduler is not None
         os.kill(scheduler, signal.SIGKILL)
@@ -127,13 +127,13 @@ def test_three_hosts_and_one_whose_network_is_cut(tmp_path: Path) -> None:
     needs_sshd()
     with ExitStack() as stack:
         here, *three, target = stack.enter_context(hosts.network(5)).hosts
-        servers = [stack.enter_context(sshd(tmp_path / one.address, one)) for one in three]
+        servers = [stack.enter_context(sshd(tmp_path / host.address, host)) for host in three]
         for server in servers[1:]:  # one key opens all
             (server.folder / "id.pub").write_text((servers[0].folder / "id.pub").read_text())
         known = tmp_path / "known"
         known.write_text("".join((server.folder / "known").read_text() for server in servers))
         words = ["--ssh-key", str(servers[0].folder / "id"), "--ssh-option", f"UserKnownHostsFile={known}"]
-        named = ",".join(f"{one.address}:{server.port}" for one, server in zip(three, servers, strict=True))
+        named = ",".join(f"{host.address}:{server.port}" for host, server in zip(three, servers, strict=True))
         keys = tmp_path / "keys"
         process = here.start(
             *COMMAND, "--hosts", named, *words, "--keys", str(keys), "--allow-target", target.address
@@ -141,9 +141,9 @@ def test_three_hosts_and_one_whose_network_is_cut(tmp_path: Path) -> None:
         stack.callback(hosts.ended, process)
         address = hosts.said(process)
         assert address == f"tls://{three[0].address}:8786"
-        with entered(here.namespace):
+        with enter(here.namespace):
             found = cluster_load.overview(address, keys)
-        names = [one.address for one in three]
+        names = [host.address for host in three]
         assert [row["name"] for row in found["agents"]] == names
         assert {row["policy_by"] for row in found["agents"]} == {"root"}
         assert len({row["machine"] for row in found["agents"]}) == 3
@@ -152,7 +152,7 @@ def test_three_hosts_and_one_whose_network_is_cut(tmp_path: Path) -> None:
         spec = LoadSpec(
             url="", rate=100.0, duration_s=2.0, connections=12, allow_target=(target.address,), template=True
         )
-        with hosts.Network([target]).target(0) as noting, entered(here.namespace):
+        with hosts.Network([target]).target(0) as noting, enter(here.namespace):
             work = Work(spec.changed(url=f"{noting.url}/{{{{n}}}}"), agents=address, keys=str(keys))
             document = cluster_load.load(work, lambda _: True)
         assert document["requests"] == document["ok"] == 200
@@ -164,14 +164,14 @@ def test_three_hosts_and_one_whose_network_is_cut(tmp_path: Path) -> None:
         assert process.stderr is not None
         lines = iter(process.stderr.readline, "")
         assert names[2] in next(line for line in lines if "has ended" in line)
-        with entered(here.namespace):
+        with enter(here.namespace):
             until(lambda: left(address, keys) == names[:2])
 
 
 def left(address: str, keys: Path) -> list[str]:
     """Return which agents are there; none while one that is gone is known still."""
     try:
-        return [row["name"] for row in cluster_load.listed(address, keys)]
+        return [row["name"] for row in cluster_load.list_agents(address, keys)]
     except AgentLostError:
         return []
 

@@ -20,6 +20,6 @@ def test_a_task_that_forgets_a_cancellation_is_ended_all_the_same() -> None:
         await asyncio.sleep(0)
         async with asyncio.timeout(5):
             await talking.cancel_all(tasks)
-        return [one.done() for one in tasks]
+        return [task.done() for task in tasks]
 
     assert asyncio.run(ends()) == [True, True]

@@ -25,8 +25,8 @@ from velodrome.usecases.apps import AppSpec, ServedSpec
 from velodrome.usecases.bench import trial_of
 from velodrome.usecases.quiet import Quiet
 from velodrome.usecases.recording import header
-from velodrome.usecases.tune import TuneSpec, judged, tune
-from velodrome.usecases.tune_hosts import Loaded, reached_hosts
+from velodrome.usecases.tune import TuneSpec, judge_stored, tune
+from velodrome.usecases.tune_hosts import Loaded, reach_hosts
 
 STACKS = ("socketserver-single", "asyncio-streams")
 
@@ -70,11 +70,11 @@ def two(locks: Path, stack: ExitStack) -> Iterator[tuple[str, dict[str, "psutil.
 
 def hosts_by_stack(run: Results, *, final: bool) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
-    for one in run.trials:
-        assert one.machine is not None
-        assert one.step is not None
-        if one.step.final is final:
-            found.setdefault(one.trial.contestant.stack, set()).add(one.machine.name)
+    for trial in run.trials:
+        assert trial.machine is not None
+        assert trial.step is not None
+        if trial.step.final is final:
+            found.setdefault(trial.trial.contestant.stack, set()).add(trial.machine.name)
     return found
 
 
@@ -83,12 +83,12 @@ def test_a_host_makes_single_loads_on_a_server_that_stays_up_until_it_is_to_rest
     with (
         coordinator.coordinating(HOST, 0, 0) as address,
         agent(address, "a"),
-        apps.served(ServedSpec(recipe="hello")) as one,
-        race.reached(reached_hosts, address, None, user="", cwd="", allow_sdist=False) as hosts,
+        apps.prepare_app(ServedSpec(recipe="hello")) as served,
+        race.reach_hosts(reach_hosts, address, None, user="", cwd="", allow_sdist=False) as hosts,
     ):
-        trial = trial_of("tune", one.recipe, Contestant(STACKS[0]), Limits())
+        trial = trial_of("tune", served.recipe, Contestant(STACKS[0]), Limits())
         study = header(trial, Sought("tune"), "", (trial.contestant,)).study
-        hosts.begin(plan_of("one load", [Session((trial,))], one.lab), study, one.lab, seen)
+        hosts.begin(plan_of("one load", [Session((trial,))], served.lab), study, served.lab, seen)
         assert hosts.use() == ("host-of-a",)
         assert hosts.use() == ()
 
@@ -122,7 +122,7 @@ def test_one_host_makes_all_loads_and_a_tuning_of_agents_goes_on_with_agents_onl
     assert hosts_by_stack(run, final=False) == {}
     assert hosts_by_stack(run, final=True) == {STACKS[0]: {"host-of-a"}}
     assert [(share.host, share.final) for share in found.tuned.hosts] == [("host-of-a", True)]
-    assert judged(run, catalog.stacks(), str(tmp_path / "run")) == found
+    assert judge_stored(run, catalog.stacks(), str(tmp_path / "run")) == found
     with pytest.raises(StudyChangedError, match="--agents"):
         tune(spec("", tmp_path / "run", 6.0, STACKS[:1], resume=True), Quiet())
 
@@ -139,10 +139,10 @@ def test_stacks_race_on_a_host_each_and_the_final_is_on_one(tmp_path: Path) -> N
     assert len(set().union(*final.values())) == 1
     assert {share.host: len(share.stacks) for share in found.tuned.hosts} == {"host-of-a": 1, "host-of-b": 1}
     assert [share.host for share in found.tuned.hosts if share.final] == [*set().union(*final.values())]
-    assert len({one.trial.key for one in run.trials}) == len(run.trials)
+    assert len({trial.trial.key for trial in run.trials}) == len(run.trials)
     assert len(found.proofs) >= 1
     assert found.proof is not None
-    assert judged(run, catalog.stacks(), str(tmp_path / "run")) == found
+    assert judge_stored(run, catalog.stacks(), str(tmp_path / "run")) == found
 
 
 @pytest.mark.exhaustive
@@ -162,16 +162,16 @@ def test_what_a_killed_host_had_is_measured_anew_by_another(tmp_path: Path, afte
     assert found.proof is not None
     assert found.proof.machine is not None
     assert found.proof.machine.name == "host-of-b"
-    assert judged(store.read(tmp_path / "run"), catalog.stacks(), str(tmp_path / "run")) == found
+    assert judge_stored(store.read(tmp_path / "run"), catalog.stacks(), str(tmp_path / "run")) == found
     assert eventually(lambda: not alive(left))
 
 
 def looked(trials: Sequence[Result]) -> set[tuple[str, str]]:
     """Return which host looked at which stack for its group."""
     return {
-        (one.trial.contestant.stack, one.machine.name)
-        for one in trials
-        if one.step and one.machine and one.step.purpose is Purpose.ALONE and not one.step.final
+        (trial.trial.contestant.stack, trial.machine.name)
+        for trial in trials
+        if trial.step and trial.machine and trial.step.purpose is Purpose.ALONE and not trial.step.final
     }
 
 
@@ -181,8 +181,8 @@ def test_with_nobody_left_what_is_known_is_kept_and_resume_goes_on(tmp_path: Pat
     with ExitStack() as stack, two(tmp_path, stack) as (address, agents):
 
         def kill() -> None:
-            for one in agents.values():
-                os.kill(one.pid, signal.SIGKILL)
+            for process in agents.values():
+                os.kill(process.pid, signal.SIGKILL)
 
         with pytest.raises(AgentsGoneError, match="--resume"):
             tune(spec(address, out, 40.0), Seen(5, kill))
@@ -223,7 +223,7 @@ def test_an_app_is_tuned_over_hosts_and_its_lines_are_started_there(tmp_path: Pa
     stored = b"".join(path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file())
     assert b"hunter22" not in stored
     run = store.read(tmp_path / "run")
-    assert all(one.trial.app == run.header.study.questions[0].app for one in run.trials)
+    assert all(trial.trial.app == run.header.study.questions[0].app for trial in run.trials)
 
 
 def test_commands_around_an_app_are_refused(tmp_path: Path) -> None:

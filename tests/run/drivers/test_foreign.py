@@ -195,7 +195,7 @@ def test_it_is_in_the_network_of_the_thread_that_starts_it() -> None:
         other = link.make()
     except LinkRefusedError as why:
         pytest.skip(str(why))
-    with other, link.entered(other):
+    with other, link.enter(other):
         there, devices = sh("readlink /proc/self/ns/net; grep -c : /proc/net/dev").output.split()
         assert there == os.readlink("/proc/thread-self/ns/net")
     assert there != os.readlink("/proc/thread-self/ns/net")

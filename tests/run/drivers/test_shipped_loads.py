@@ -8,7 +8,7 @@ from velodrome.guest.recipe import Recipe
 from velodrome.model.load import Load
 from velodrome.plan import study_file
 from velodrome.run.drivers.driver import Target
-from velodrome.usecases.studies import known
+from velodrome.usecases.studies import list_known
 
 STACKS = catalog.stacks()
 
@@ -23,7 +23,7 @@ def targets(recipe: Recipe, stacks: set[str]) -> dict[str, Target]:
 @pytest.mark.parametrize("quick", [False, True], ids=["full", "quick"])
 @pytest.mark.parametrize("name", sorted(study_file.shipped_studies()))
 def test_every_load_by_another_driver_fits_it(name: str, quick: bool) -> None:
-    study = study_file.load_study(name, known(), quick=quick)
+    study = study_file.load_study(name, list_known(), quick=quick)
     misfits = []
     for question, contestant in study.pairs():
         for load in (one for one in question.loads if one.driver in DIALECTS):

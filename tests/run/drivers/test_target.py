@@ -94,7 +94,7 @@ def test_a_rate_that_changes_is_carried_by_velodrome_alone() -> None:
 @pytest.mark.measured
 def test_each_step_of_a_schedule_is_reported() -> None:
     load = Load(Schedule((Step(100, 0.3), Step(200, 0.3))), duration_s=0.6)
-    with third_party.served_here({"latency": "1ms"}) as third:
+    with third_party.serve_here({"latency": "1ms"}) as third:
         facts = VelodromeDriver().run(load, Target(f"http://127.0.0.1:{third.port}/"), lambda event: True)
     assert [(step.rate, step.to_rate, step.requests) for step in facts.steps] == [
         (100, 100, 30),

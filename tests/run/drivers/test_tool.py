@@ -32,9 +32,11 @@ def put(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Put:
     return write
 
 
-@pytest.mark.parametrize("said", ["some-tool 1.10", "v2.0.1-rc1", "tool debian/1.10.0-3+b2 [epoll]"])
-def test_a_new_enough_version_is_found_whatever_stands_around_it(put: Put, tmp_path: Path, said: str) -> None:
-    path = put(tmp_path / "path", f"echo '{said}'; exit 1")
+@pytest.mark.parametrize("sentence", ["some-tool 1.10", "v2.0.1-rc1", "tool debian/1.10.0-3+b2 [epoll]"])
+def test_a_new_enough_version_is_found_whatever_stands_around_it(
+    put: Put, tmp_path: Path, sentence: str
+) -> None:
+    path = put(tmp_path / "path", f"echo '{sentence}'; exit 1")
     assert SOME.find().path == str(path)
 
 

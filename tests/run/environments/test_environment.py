@@ -95,7 +95,7 @@ def test_one_whose_making_was_interrupted_is_made_anew(small: Stack) -> None:
 
 
 @pytest.mark.parametrize(
-    ("harm", "said"),
+    ("harm", "sentence"),
     [
         (lambda file: file.write_bytes(file.read_bytes()[:-1]), "bytes instead of"),
         (lambda file: file.write_bytes(b""), "has 0 bytes instead of"),
@@ -107,7 +107,7 @@ def test_one_whose_making_was_interrupted_is_made_anew(small: Stack) -> None:
     "name", ["waitress/server.py", "waitress/__pycache__/server.*.pyc", "waitress-*/RECORD"]
 )
 def test_one_of_which_a_file_is_not_as_it_was_made_is_made_anew_and_that_is_said(
-    small: Stack, name: str, harm: Callable[[Path], object], said: str, capsys: pytest.CaptureFixture[str]
+    small: Stack, name: str, harm: Callable[[Path], object], sentence: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     first = environment_for(small)
     (file,) = next((home(first) / "lib").glob("python*/site-packages")).glob(name)
@@ -117,7 +117,7 @@ def test_one_of_which_a_file_is_not_as_it_was_made_is_made_anew_and_that_is_said
     harm(file)
     assert environment_for(small) == first
     told = capsys.readouterr().err
-    assert said in told
+    assert sentence in told
     assert "waitress is installed again" in told
     assert installing.damage(home(first)) == ""
     assert imported(first.python, "import waitress.server; print('yes')") == "yes"

@@ -57,13 +57,13 @@ def test_the_same_content_is_copied_once() -> None:
 def test_a_file_of_the_user_s_lies_among_those_that_ship_in_a_tree_of_its_own(tmp_path: Path) -> None:
     mine = tmp_path / "mine.py"
     mine.write_text("A = 1\n")
-    one = guest_tree.export([mine])
-    assert (one / "velodrome" / "guest" / "stacks" / "mine.py").read_text() == "A = 1\n"
-    assert imports(one, "velodrome.guest.stacks.mine")
+    path = guest_tree.export([mine])
+    assert (path / "velodrome" / "guest" / "stacks" / "mine.py").read_text() == "A = 1\n"
+    assert imports(path, "velodrome.guest.stacks.mine")
     mine.write_text("A = 2\n")
     two = guest_tree.export([mine])
-    assert len({guest_tree.export(), one, two}) == 3
-    assert (one / "velodrome" / "guest" / "stacks" / "mine.py").read_text() == "A = 1\n"
+    assert len({guest_tree.export(), path, two}) == 3
+    assert (path / "velodrome" / "guest" / "stacks" / "mine.py").read_text() == "A = 1\n"
 
 
 def test_one_of_which_a_power_cut_took_something_is_made_anew() -> None:

@@ -9,7 +9,7 @@ import pytest
 from velodrome.run.environments import environment
 
 TOOL = runpy.run_path(str(Path(__file__).parents[3] / "tools" / "locks.py"))
-WANTED = environment.wanted(TOOL["raced"]())
+WANTED = environment.requirement_sets(TOOL["raced"]())
 
 
 def test_there_is_a_lock_for_every_set_of_requirements_and_no_other() -> None:

@@ -233,15 +233,15 @@ def test_the_lock_outlives_a_killed_velodrome_as_long_as_its_installer_lives_and
         (locked,) = (tmp_path / "cache" / "envs").glob("*.lock")
         with subprocess.Popen(code, stderr=subprocess.PIPE, text=True) as second:
             assert second.stderr is not None
-            said = second.stderr.readline()
-            assert f"process {first.pid} of " in said
-            assert "tiny" in said
+            sentence = second.stderr.readline()
+            assert f"process {first.pid} of " in sentence
+            assert "tiny" in sentence
             second.send_signal(signal.SIGINT)
             second.stderr.read()
         first.kill()
         first.wait()
         outlived = 0
-        while (number := cache.locked(locked)) is None:
+        while (number := cache.lock_file(locked)) is None:
             outlived += lives(building)
             time.sleep(0.01)
         assert not lives(building), "who comes next may write where this one still writes"
@@ -282,9 +282,9 @@ def test_ctrl_c_ends_an_installation_within_two_seconds(index: Path, tmp_path: P
         building = int(told.read_text())
         running.send_signal(signal.SIGINT)
         began = time.monotonic()
-        _, said = running.communicate(timeout=20)
+        _, sentence = running.communicate(timeout=20)
         assert time.monotonic() - began < 2.0
-        assert running.returncode == 130, said
+        assert running.returncode == 130, sentence
     until(lambda: not psutil.pid_exists(building), 2.0)
 
 
@@ -295,7 +295,7 @@ def test_a_waiter_that_waits_for_ever_gives_up_and_names_whom(
     (made / record.RECORD).unlink()
     monkeypatch.setenv(LIMIT, "0.5s")
     with (
-        installing._held(made.with_suffix(".lock"), "somebody"),
+        installing._lock_environment(made.with_suffix(".lock"), "somebody"),
         pytest.raises(EnvironmentFailedError, match=f"process {os.getpid()} of"),
     ):
         for_client(client("pedal==1.0"))

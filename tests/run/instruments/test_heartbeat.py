@@ -6,7 +6,7 @@ import pytest
 from tests.run.made import measurement, trial
 
 from velodrome.model.measurement import Measurement, ServerSample
-from velodrome.run.instruments.heartbeat import seen, timeline
+from velodrome.run.instruments.heartbeat import read_heartbeats, timeline
 
 pytestmark = pytest.mark.unit
 FRAME = {"file": "/srv/shop.py", "function": "view", "own": True, "awaits": True, "line": 3, "end_line": 3}
@@ -23,7 +23,7 @@ SEEN = {
 
 
 def test_stalls_of_one_stack_are_added_up() -> None:
-    found = seen(
+    found = read_heartbeats(
         [{"stall": 0.02, "at": 10.1, "places": [PLACE]}, {"stall": 0.02, "at": 10.2, "places": [PLACE]}],
         10,
         11,
@@ -37,11 +37,11 @@ def test_stalls_of_one_stack_are_added_up() -> None:
 
 def test_what_was_before_or_after_the_load_does_not_count() -> None:
     every = [{"stall": 0.02, "at": at, "places": [PLACE]} for at in (9.9, 10.5, 11.1)]
-    assert seen(every, 10, 11).late_s == pytest.approx(0.02)
+    assert read_heartbeats(every, 10, 11).late_s == pytest.approx(0.02)
 
 
 def test_what_was_seen_is_put_together() -> None:
-    found = seen(
+    found = read_heartbeats(
         [SEEN, {**SEEN, "threads": {"AnyIO worker thread": 40}}, {"gc": 0.2, "at": 10.3, "generation": 2}],
         10,
         11,
@@ -82,7 +82,7 @@ def test_where_tasks_wait_is_added_up_by_place_and_whether_it_is_the_innermost()
             "connects": {"a:80": 4, "b:1": 1},
         },
     ]
-    found = seen(lines, 10, 11)
+    found = read_heartbeats(lines, 10, 11)
     first, second = found.waits
     assert (first.inner, first.run) == (True, None)
     assert (second.place, second.seconds, second.most) == ("/srv/shop.py:3", 0.4, 5)
@@ -95,7 +95,7 @@ def test_where_tasks_wait_is_added_up_by_place_and_whether_it_is_the_innermost()
 
 def test_tasks_that_waited_before_the_load_are_not_those_of_the_load() -> None:
     """A line is on the half second before it, in which the server was warmed up by several connections."""
-    found = seen(
+    found = read_heartbeats(
         [{**SEEN, "at": 10.2, "waiting": {"connector": 8}}, {**SEEN, "waiting": {"connector": 1}}], 10, 11
     )
     assert found.waiting == {"connector": 1}
@@ -103,18 +103,18 @@ def test_tasks_that_waited_before_the_load_are_not_those_of_the_load() -> None:
 
 
 def test_heartbeats_that_tell_no_waits_are_read_all_the_same() -> None:
-    assert seen([SEEN], 10, 11).waits == ()
+    assert read_heartbeats([SEEN], 10, 11).waits == ()
 
 
 def test_collections_of_young_objects_are_not_counted() -> None:
     young, old = ({"gc": 0.1, "at": 10.3, "generation": generation} for generation in (1, 2))
-    assert seen([young, old, young], 10, 11).collections_s == 0.1
+    assert read_heartbeats([young, old, young], 10, 11).collections_s == 0.1
 
 
 def test_a_master_without_a_loop_has_no_share_in_the_time_of_its_workers() -> None:
     master = {**SEEN, "loop": None}
-    assert seen([SEEN, master, master], 10, 11).seconds == 0.5
-    assert seen([master, master], 10, 11).seconds == 1.0
+    assert read_heartbeats([SEEN, master, master], 10, 11).seconds == 0.5
+    assert read_heartbeats([master, master], 10, 11).seconds == 1.0
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_a_master_without_a_loop_has_no_share_in_the_time_of_its_workers() -> No
     ],
 )
 def test_lines_that_are_no_heartbeats_are_passed_over(line: dict[str, object]) -> None:
-    assert seen([line, SEEN], 10, 11).threads == {"AnyIO worker thread": 7}
+    assert read_heartbeats([line, SEEN], 10, 11).threads == {"AnyIO worker thread": 7}
 
 
 def sampled(*samples: ServerSample, seconds: float = 3.0) -> Measurement:
@@ -149,11 +149,11 @@ def test_stalls_and_collections_are_placed_from_the_beginning_of_the_load() -> N
         {"stall": "long", "at": 11.0, "places": 3},
     ]
     found = timeline(lines, 10.0, sampled())
-    assert [one.at_s for one in found.stalls] == pytest.approx([0.5, 2.5])
-    assert [(one.at_s, one.generation) for one in found.collections] == [(1.0, 0)]
+    assert [stall.at_s for stall in found.stalls] == pytest.approx([0.5, 2.5])
+    assert [(collection.at_s, collection.generation) for collection in found.collections] == [(1.0, 0)]
     assert len(found.stacks) == 1
     assert found.stacks[0][0].startswith("view (/srv/shop.py:3)")
-    assert {one.stack for one in found.stalls} == {0}
+    assert {stall.stack for stall in found.stalls} == {0}
 
 
 def test_counters_are_shown_by_what_they_rose_since_the_sample_before() -> None:
@@ -163,6 +163,6 @@ def test_counters_are_shown_by_what_they_rose_since_the_sample_before() -> None:
         ServerSample(1.5, 0.75, 1, 1, 1, None, None),
     )
     counts = timeline([], 10.0, sampled(*samples)).counts
-    assert [one.overflows for one in counts] == [3, 0, None]
-    assert [one.throttled_s for one in counts] == [pytest.approx(0.1), pytest.approx(0.3), None]
-    assert [one.cpus for one in counts] == pytest.approx([0.5, 1.0, 0.0])
+    assert [count.overflows for count in counts] == [3, 0, None]
+    assert [count.throttled_s for count in counts] == [pytest.approx(0.1), pytest.approx(0.3), None]
+    assert [count.cpus for count in counts] == pytest.approx([0.5, 1.0, 0.0])

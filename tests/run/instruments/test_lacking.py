@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from velodrome.run.instruments.screens import lacking
+from velodrome.run.instruments.screens import list_lacking
 from velodrome.run.measuring import kernel
 
 pytestmark = pytest.mark.unit
@@ -36,7 +36,7 @@ def proc(folder: Path, *, schedstat: bool = True, others: bool = True, groups: b
 
 
 def test_where_everything_is_shown_nothing_is_said(tmp_path: Path) -> None:
-    assert list(lacking(proc(tmp_path), "linux")) == []
+    assert list(list_lacking(proc(tmp_path), "linux")) == []
 
 
 @pytest.mark.parametrize(
@@ -46,20 +46,20 @@ def test_where_everything_is_shown_nothing_is_said(tmp_path: Path) -> None:
 def test_what_is_not_shown_is_said_with_what_falls_away_and_the_cure(
     missing: str, named: str, tmp_path: Path
 ) -> None:
-    (said,) = lacking(proc(tmp_path, **{missing: False}), "linux")
-    assert named in said
-    assert ": " in said
+    (sentence,) = list_lacking(proc(tmp_path, **{missing: False}), "linux")
+    assert named in sentence
+    assert ": " in sentence
 
 
 def test_another_system_is_named(tmp_path: Path) -> None:
-    (said,) = lacking(tmp_path, "darwin")
-    assert said.startswith("darwin")
-    assert "Linux" in said
+    (sentence,) = list_lacking(tmp_path, "darwin")
+    assert sentence.startswith("darwin")
+    assert "Linux" in sentence
 
 
 def test_where_processes_cannot_be_compared_shared_epolls_are_not_known(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(kernel, "tells_open_files", lambda: False)
-    (said,) = lacking(proc(tmp_path), "linux")
-    assert "shared-epoll" in said
+    (sentence,) = list_lacking(proc(tmp_path), "linux")
+    assert "shared-epoll" in sentence

@@ -145,7 +145,7 @@ def test_loads_that_leave_memory_or_descriptors_behind_are_counted() -> None:
         opened.extend(os.open(os.devnull, os.O_RDONLY) for _ in range(20))
         return SimpleNamespace(load=SimpleNamespace(answers=1000, ok=1000))
 
-    leaking = standing(os.getpid(), closed=closed)
+    leaking = standing(os.getpid(), run_closed_loop=closed)
     at = Where("127.0.0.1", 1)
     try:
         memory = asyncio.run(situations.grow(at, leaking, least=64))
@@ -178,7 +178,9 @@ def test_memory_that_no_object_has_counts_only_if_every_load_leaves_much_of_it(
             kept[-1].write(b"x" * size)
         return SimpleNamespace(load=SimpleNamespace(answers=1000, ok=1000))
 
-    server = standing(os.getpid(), closed=closed, live_blocks=lambda: 5000.0 + blocks_each * len(kept))
+    server = standing(
+        os.getpid(), run_closed_loop=closed, live_blocks=lambda: 5000.0 + blocks_each * len(kept)
+    )
     assert asyncio.run(situations.grow(Where("127.0.0.1", 1), server)).hits == hits
 
 
@@ -197,7 +199,7 @@ def test_what_each_connection_leaves_is_not_what_each_request_leaves(monkeypatch
         return SimpleNamespace(load=SimpleNamespace(answers=1000, ok=1000))
 
     monkeypatch.setattr(situations, "_one", one)
-    server = standing(os.getpid(), closed=closed)
+    server = standing(os.getpid(), run_closed_loop=closed)
     assert asyncio.run(situations.grow(Where("127.0.0.1", 1), server)).hits == 0
 
 
@@ -274,12 +276,12 @@ def test_workers_count_as_replaced_together_by_when_they_begin(at_once: int, tog
         for _ in range(6 // at_once):
             begun = [subprocess.Popen(["sleep", "30"]) for _ in range(at_once)]
             time.sleep(0.2 * at_once)  # how long a worker lives: the situation looks meanwhile
-            for one in begun:
-                one.kill()
-                one.wait()
+            for process in begun:
+                process.kill()
+                process.wait()
         return SimpleNamespace(load=SimpleNamespace(answers=100))
 
-    server = standing(os.getpid(), closed=closed)
+    server = standing(os.getpid(), run_closed_loop=closed)
     found = asyncio.run(situations.recycle(Where("127.0.0.1", 1), server, workers=2, within=0.1))
     assert (found.hits, found.of) == (together, 2)
 
@@ -300,7 +302,7 @@ def test_a_worker_that_is_still_being_started_replaced_none() -> None:
     thread = Thread(target=start)
     thread.start()
     try:
-        server = standing(os.getpid(), closed=closed)
+        server = standing(os.getpid(), run_closed_loop=closed)
         found = asyncio.run(situations.recycle(Where("127.0.0.1", 1), server, workers=3, within=0.1))
     finally:
         thread.join()
@@ -353,7 +355,7 @@ def test_what_stays_after_a_burst_counts_only_beside_what_objects_hold(traced: f
         assert what == "traced"
         return [{"traced": traced if kept else 0.0}]
 
-    server = standing(os.getpid(), closed=closed, heard=heard)
+    server = standing(os.getpid(), run_closed_loop=closed, read_lines=heard)
     found = asyncio.run(situations.swell(Where("127.0.0.1", 1), server, least=4e6, bursts=4))
     assert (found.hits, found.of) == (hits, 4)
 

@@ -34,7 +34,7 @@ def scripted(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def climb(server: Server, most: int = screens.MOST) -> tuple[list[int], str]:
     points, died = screens.climb(server, most)  # type: ignore[arg-type]
-    return [one.connections for one in points], died
+    return [point.connections for point in points], died
 
 
 def test_it_ends_when_twice_more_connections_add_nothing() -> None:
@@ -71,7 +71,7 @@ class Slow:
         self.each_s = each_s
         self.lengths: list[float] = []
 
-    def closed(self, _connections: int, seconds: float) -> Measurement:
+    def run_closed_loop(self, _connections: int, seconds: float) -> Measurement:
         self.lengths.append(seconds)
         found = measurement(trial())
         answers = int(seconds / self.each_s)
@@ -89,7 +89,9 @@ class Slow:
 
 def test_of_an_app_that_takes_longer_than_a_load_the_load_is_longer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        screens, "point", lambda server, count, seconds: screens._of(count, server.closed(count, seconds))
+        screens,
+        "point",
+        lambda server, count, seconds: screens._of(count, server.run_closed_loop(count, seconds)),
     )
     quick, slow = Slow(0.01), Slow(2.0)
     screens.alone(quick)  # type: ignore[arg-type]

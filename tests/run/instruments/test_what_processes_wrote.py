@@ -26,7 +26,7 @@ def test_what_is_no_line_of_ours_is_passed_over(tmp_path: Path) -> None:
     (tmp_path / "heart-1.jsonl").write_bytes(
         b'{"at": 1}\n[]\n\xff\xfe\n{"at"\n' + b"[" * 100_000 + b'\n{"at": 2}\n'
     )
-    assert server(tmp_path).heard() == [{"at": 1}, {"at": 2}]
+    assert server(tmp_path).read_lines() == [{"at": 1}, {"at": 2}]
 
 
 def test_no_link_is_followed(tmp_path: Path) -> None:
@@ -34,7 +34,7 @@ def test_no_link_is_followed(tmp_path: Path) -> None:
     folder = tmp_path / "folder"
     folder.mkdir()
     (folder / "heart-1.jsonl").symlink_to(tmp_path / "secret")
-    assert server(folder).heard() == []
+    assert server(folder).read_lines() == []
 
 
 def test_of_an_endless_file_only_so_much_is_read(tmp_path: Path) -> None:
@@ -44,7 +44,7 @@ def test_of_an_endless_file_only_so_much_is_read(tmp_path: Path) -> None:
         file.truncate(4 * MOST_BYTES)
         file.seek(0, 2)
         file.write(line)
-    assert server(tmp_path).heard() == [{"at": 1}]
+    assert server(tmp_path).read_lines() == [{"at": 1}]
 
 
 def test_live_blocks_are_the_sum_of_what_processes_counted_for_this_time(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from tests.run.link.possible import NEEDS_LINK
 from velodrome.model.errors import LinkRefusedError
 from velodrome.model.load import Link
 from velodrome.run import link as netem
-from velodrome.run.link import opened
+from velodrome.run.link import open_site
 from velodrome.run.machine.netlink import attributes
 
 FIXED = struct.Struct("=6I")
@@ -42,7 +42,7 @@ def test_a_rate_is_bytes_of_ip_and_its_limit_holds_what_waits_and_what_travels()
 def test_a_kernel_without_it_refuses_it_by_name_and_else_gets_the_relay() -> None:
     if netem.available():
         pytest.skip("this kernel has it")
-    with pytest.raises(LinkRefusedError, match="netem is refused"), opened(Link(), joined_by="netem"):
+    with pytest.raises(LinkRefusedError, match="netem is refused"), open_site(Link(), joined_by="netem"):
         pass
-    with opened(Link()) as site:
+    with open_site(Link()) as site:
         assert site.joint.joined_by == "relay"

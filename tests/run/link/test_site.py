@@ -18,7 +18,7 @@ from velodrome.model.errors import LinkError, LinkRefusedError
 from velodrome.model.load import Link
 from velodrome.run import link as namespace
 from velodrome.run import link as relay
-from velodrome.run.link import DEVICE, OWN, SETTINGS, Site, entered, open_device, opened, settings
+from velodrome.run.link import DEVICE, OWN, SETTINGS, Site, enter, open_device, open_site, settings
 
 FAST = Link(2.0)
 
@@ -43,9 +43,9 @@ def eventually(true: Callable[[], bool], within_s: float = 10.0) -> bool:
 
 
 def connect(site: Site) -> tuple[socket.socket, socket.socket]:
-    with entered(site.server):
+    with enter(site.server):
         listener = socket.create_server((site.host, 0))
-    with listener, entered(site.client):
+    with listener, enter(site.client):
         client = socket.create_connection(listener.getsockname(), timeout=5)
         server, _ = listener.accept()
     return client, server
@@ -53,14 +53,14 @@ def connect(site: Site) -> tuple[socket.socket, socket.socket]:
 
 @pytest.fixture
 def site() -> Iterator[Site]:
-    with opened(FAST, joined_by="relay") as made:
+    with open_site(FAST, joined_by="relay") as made:
         yield made
 
 
 @JOINED_BY
 def test_both_ends_reach_each_other_and_nobody_else(joined_by: str) -> None:
     here = network()
-    with opened(FAST, joined_by=joined_by) as site:
+    with open_site(FAST, joined_by=joined_by) as site:
         client, server = connect(site)
         with client, server:
             client.sendall(b"ping")
@@ -68,7 +68,7 @@ def test_both_ends_reach_each_other_and_nobody_else(joined_by: str) -> None:
             server.sendall(b"pong")
             assert client.recv(4) == b"pong"
         for end in (site.client, site.server):
-            with entered(end):
+            with enter(end):
                 assert network() != here
                 assert devices() >= {"lo", DEVICE}
                 with socket.socket() as outward, pytest.raises(OSError, match="unreachable") as refused:
@@ -80,7 +80,7 @@ def test_both_ends_reach_each_other_and_nobody_else(joined_by: str) -> None:
 
 @JOINED_BY
 def test_a_site_tells_what_went_over_it(joined_by: str) -> None:
-    with opened(FAST, joined_by=joined_by) as site:
+    with open_site(FAST, joined_by=joined_by) as site:
         assert site.congestion == "cubic"
         assert site.rtt_ms >= 2.0
         (note,) = site.notes
@@ -110,7 +110,7 @@ def test_a_site_tells_what_went_over_it(joined_by: str) -> None:
 @NEEDS_LINK
 def test_the_congestion_control_is_the_one_asked_for() -> None:
     for name in ("reno", "cubic"):
-        with opened(Link(congestion=name), joined_by="relay") as site:
+        with open_site(Link(congestion=name), joined_by="relay") as site:
             client, server = connect(site)
             with client, server:
                 for end in (client, server):
@@ -124,7 +124,7 @@ def test_a_congestion_control_the_kernel_has_not_is_refused_with_the_cure() -> N
         pytest.raises(
             LinkRefusedError, match=r"no congestion control called nonesuch.*modprobe tcp_nonesuch"
         ),
-        opened(Link(congestion="nonesuch"), joined_by="relay"),
+        open_site(Link(congestion="nonesuch"), joined_by="relay"),
     ):
         pass
 
@@ -133,12 +133,12 @@ def test_a_congestion_control_the_kernel_has_not_is_refused_with_the_cure() -> N
 def test_settings_of_the_machine_hold_at_both_ends(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     before = settings()
     assert before["ipv4/tcp_rmem"]
-    with entered(site.server):
+    with enter(site.server):
         assert settings() == before
         assert (SETTINGS / "ipv4/tcp_no_metrics_save").read_text().strip() == "1"
     other = {"core/somaxconn": "77", "ipv4/no_such_setting": "1"}
     monkeypatch.setattr("velodrome.run.link.settings", lambda: other)
-    with opened(FAST, joined_by="relay") as other_site, entered(other_site.server):
+    with open_site(FAST, joined_by="relay") as other_site, enter(other_site.server):
         assert (SETTINGS / "core/somaxconn").read_text().strip() == "77"
     assert SETTINGS.joinpath("core/somaxconn").read_text().strip() == before["core/somaxconn"]
 
@@ -146,7 +146,7 @@ def test_settings_of_the_machine_hold_at_both_ends(site: Site, monkeypatch: pyte
 @NEEDS_LINK
 def test_only_the_thread_that_enters_is_moved_and_what_it_starts_stays(site: Site) -> None:
     here, seen = network(), []
-    with entered(site.server):
+    with enter(site.server):
         there = network()
         inherits = threading.Thread(target=lambda: seen.append(network()))
         inherits.start()
@@ -157,15 +157,15 @@ def test_only_the_thread_that_enters_is_moved_and_what_it_starts_stays(site: Sit
             text=True,
             check=True,
         )
-        with entered(site.client):
+        with enter(site.client):
             assert network() not in {here, there}
         assert network() == there
-    with pytest.raises(ZeroDivisionError), entered(site.server):
+    with pytest.raises(ZeroDivisionError), enter(site.server):
         _ = 1 / 0
     assert network() == here
     assert seen == [there]
     assert int(child.stdout) == there
-    with entered(None):
+    with enter(None):
         assert network() == here
 
 
@@ -182,7 +182,7 @@ def test_a_relay_that_dies_is_told_and_nothing_hangs(site: Site) -> None:
 
 @NEEDS_LINK
 def test_nothing_is_left_of_a_site() -> None:
-    with opened(FAST, joined_by="relay") as site:
+    with open_site(FAST, joined_by="relay") as site:
         pid = site.joint.pid
         descriptors = {site.client.descriptor, site.server.descriptor}
     assert not Path(f"/proc/{pid}").exists()
@@ -195,11 +195,11 @@ def test_nothing_is_left_of_a_site() -> None:
 KILLED = """
 import os, sys, time
 from velodrome.model.load import Link
-from velodrome.run.link import OWN, entered, opened
-with opened(Link(2.0), joined_by="relay") as site:
+from velodrome.run.link import OWN, enter, open_site
+with open_site(Link(2.0), joined_by="relay") as site:
     networks = []
     for end in (site.client, site.server):
-        with entered(end):
+        with enter(end):
             networks.append(os.stat(OWN).st_ino)
     print(site.joint.pid, *networks, flush=True)
     time.sleep(60)

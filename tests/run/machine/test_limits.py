@@ -12,9 +12,9 @@ import pytest
 from velodrome.model.errors import LimitError
 from velodrome.model.load import Limits
 from velodrome.run.machine import limits
-from velodrome.run.machine.limits import Bounds, Hierarchy, bounds, hierarchies, proven, sweep
+from velodrome.run.machine.limits import Bounds, Hierarchy, bounds, hierarchies, sweep, usable_hierarchies
 from velodrome.run.supervision.ward import Order, Ward
-from velodrome.run.supervision.warden import remove_group, started
+from velodrome.run.supervision.warden import remove_group, start_time
 
 PYTHON = os.path.realpath(sys.executable)
 SMALL = Limits(cpus=1, memory_bytes=48 << 20)
@@ -80,7 +80,7 @@ def test_a_group_that_refuses_processes_gives_way_to_affinity_and_rlimits(
     file = tmp_path / "file"
     file.touch()
     monkeypatch.setattr(limits, "hierarchies", lambda: {"memory": Hierarchy(2, file)})
-    assert proven(SMALL, CPU) == {}
+    assert usable_hierarchies(SMALL, CPU) == {}
 
 
 def test_hierarchies_of_v1_are_found_below_our_own_groups(tmp_path: Path) -> None:
@@ -116,8 +116,8 @@ def test_what_a_killed_velodrome_left_is_swept_and_what_lives_is_not(where: Mapp
     namespace, own = os.stat("/proc/self/ns/pid").st_ino, os.getpid()
     names = {
         "dead": f"velodrome-{namespace}-4194399-77-0badcafe",  # above the largest process number of Linux
-        "renumbered": f"velodrome-{namespace}-{own}-{started(own) - 1}-0badcafe",  # our number was another's before
-        "alive": f"velodrome-{namespace}-{own}-{started(own)}-0badcafe",
+        "renumbered": f"velodrome-{namespace}-{own}-{start_time(own) - 1}-0badcafe",  # our number was another's before
+        "alive": f"velodrome-{namespace}-{own}-{start_time(own)}-0badcafe",
         "elsewhere": "velodrome-1-4194399-77-0badcafe",  # of another PID namespace: its process may well live
     }
     for parent in (where[name].parent for name in ("memory", "freezer") if name in where):

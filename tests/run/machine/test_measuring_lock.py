@@ -33,8 +33,8 @@ def shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     before = os.umask(0o022)
     yield folder / "lock"
     os.umask(before)
-    for one in folder.iterdir():
-        one.unlink()
+    for path in folder.iterdir():
+        path.unlink()
     folder.rmdir()
 
 
@@ -108,16 +108,16 @@ def by_nobody(what: str) -> Iterator[tuple[int, str]]:
 
 @as_root
 def test_another_user_waits_for_us_and_is_told_who_we_are(shared: Path) -> None:
-    with alone("study one"), by_nobody("study two") as (_, said):
-        assert f"study one, process {os.getpid()} of root" in said
+    with alone("study one"), by_nobody("study two") as (_, sentence):
+        assert f"study one, process {os.getpid()} of root" in sentence
     assert shared.stat().st_mode & 0o777 == 0o666
 
 
 @as_root
 def test_we_wait_for_another_user_and_are_told_who_they_are(shared: Path) -> None:
     waited: list[str] = []
-    with by_nobody("study two") as (pid, said):
-        assert said == "held\n"
+    with by_nobody("study two") as (pid, sentence):
+        assert sentence == "held\n"
         with pytest.raises(BusyError, match=f"study two, process {pid} of nobody"), alone("one"):
             pass
         with pytest.raises(BusyError), alone("one", 0.3, waited.append):
@@ -131,8 +131,8 @@ def test_we_wait_for_another_user_and_are_told_who_they_are(shared: Path) -> Non
 def test_a_file_that_only_its_owner_may_write_is_held_by_others_all_the_same(shared: Path) -> None:
     shared.write_text("study of yesterday, process 1 of root")
     shared.chmod(0o644)
-    with by_nobody("study two") as (pid, said):
-        assert said == "held\n"
+    with by_nobody("study two") as (pid, sentence):
+        assert sentence == "held\n"
         # It could not say who it is, so the kernel does.
         with pytest.raises(BusyError, match=f"process {pid} of nobody"), alone("one"):
             pass

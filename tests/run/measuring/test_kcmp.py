@@ -12,16 +12,16 @@ pytestmark = pytest.mark.skipif(not kernel.tells_open_files(), reason="this kern
 
 
 def test_copies_of_a_descriptor_are_one_file_and_two_epolls_are_two() -> None:
-    one, other = select.epoll(), select.epoll()
-    copy = os.dup(one.fileno())
+    epoll, other = select.epoll(), select.epoll()
+    copy = os.dup(epoll.fileno())
     try:
         own = os.getpid()
-        assert kernel.same_open_file(own, one.fileno(), own, copy) is True
-        assert kernel.same_open_file(own, one.fileno(), own, other.fileno()) is False
-        assert kernel.same_open_file(own, one.fileno(), own, 1_000_000) is None
+        assert kernel.same_open_file(own, epoll.fileno(), own, copy) is True
+        assert kernel.same_open_file(own, epoll.fileno(), own, other.fileno()) is False
+        assert kernel.same_open_file(own, epoll.fileno(), own, 1_000_000) is None
     finally:
         os.close(copy)
-        one.close()
+        epoll.close()
         other.close()
 
 

@@ -196,10 +196,10 @@ def test_what_cpus_lose_is_counted_on_them_alone(
 
 
 def test_where_a_machine_does_not_tell_of_each_cpu_nothing_is_made_up() -> None:
-    one = at(0.0, {0: (1.0, 0.0)})
-    assert kernel.losses(at(0.0, None), one, (0,), 0.0, 0.0) is None
-    assert kernel.losses(one, one, (0, 7), 0.0, 0.0) is None, "a CPU that was switched off"
-    assert kernel.losses(one, one, (), 0.0, 0.0) is None
+    counters = at(0.0, {0: (1.0, 0.0)})
+    assert kernel.losses(at(0.0, None), counters, (0,), 0.0, 0.0) is None
+    assert kernel.losses(counters, counters, (0, 7), 0.0, 0.0) is None, "a CPU that was switched off"
+    assert kernel.losses(counters, counters, (), 0.0, 0.0) is None
 
 
 def test_each_cpu_is_told_of_and_they_are_all_of_the_machine() -> None:

@@ -153,7 +153,7 @@ def test_a_control_group_accounts_for_all_that_ever_ran_in_it(tmp_path: Path, fi
     use = of(os.getpid(), tmp_path).use()
     assert use.cpu_s == 1.5
     assert use.cpu_user_s == pytest.approx(1.0)
-    assert [one.pid for one in use.processes] == [os.getpid()]
+    assert [process.pid for process in use.processes] == [os.getpid()]
 
 
 @pytest.mark.skipif(not LINUX, reason="control groups are Linux'")

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from velodrome.model.profile import OPAQUE, WAITS
-from velodrome.run.profiling import shortened, stacks_of
+from velodrome.run.profiling import shorten_path, stacks_of
 
 LIB = "/root/.pyenv/versions/3.11.7/lib/python3.11"
 SITE = f"{LIB}/site-packages"
@@ -26,7 +26,7 @@ LINES = {
 
 
 def line_of(file: str, line: int) -> str:
-    return LINES.get((shortened(file), line), "")
+    return LINES.get((shorten_path(file), line), "")
 
 
 def read(*frames: str, waits: bool = False) -> tuple[str, ...]:

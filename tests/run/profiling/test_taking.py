@@ -132,11 +132,11 @@ class Interrupted(PlainDriver):
 def profilers() -> list[psutil.Process]:
     """Those below this process that record."""
     found = []
-    for one in psutil.Process().children(recursive=True):
+    for process in psutil.Process().children(recursive=True):
         with suppress(psutil.Error):
-            words = one.cmdline()
+            words = process.cmdline()
             if "record" in words and any(word.endswith("/py-spy") for word in words):
-                found.append(one)
+                found.append(process)
     return found
 
 
@@ -149,7 +149,7 @@ def test_a_load_that_is_interrupted_ends_the_profiler_too(
     with pytest.raises(KeyboardInterrupt):
         take(trial(), replace(lab, driver=lambda name, placed, seed: Interrupted()), tmp_path)
     assert profilers() == []
-    assert not [one for one in threading.enumerate() if one.name.startswith("profiler")]
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("profiler")]
     assert time.monotonic() - began < 15
 
 

@@ -82,7 +82,7 @@ def whole() -> Study:
     """The study this process runs: with engine, third party and link, so that there is most to leave behind."""
     asked = study(CALLS, blocks=1)
     between = None if REFUSAL else Link(2.0)
-    return replace(asked, questions=tuple(replace(one, link=between) for one in asked.questions))
+    return replace(asked, questions=tuple(replace(question, link=between) for question in asked.questions))
 
 
 def lab(driver: DriverOf = plain) -> Lab:
@@ -135,7 +135,7 @@ class Told:
 
 def raced(asked: Race, within: Lab, told: Told) -> race.Finished:
     """Take all steps of a race, and write them down."""
-    with race.started(asked, within, told) as running:
+    with race.start(asked, within, told) as running:
         for step in running.steps():
             told.step(step)
         for step in running.profiles():

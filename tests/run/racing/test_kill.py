@@ -79,7 +79,7 @@ def eventually(true: Callable[[], bool], within_s: float = 20.0) -> bool:
 def assert_nothing_is_left(running: Running) -> None:
     assert eventually(lambda: not running.left()), running.left()
     # Where no warden was at work its own folder stays until the next start, with nothing in it but its lock.
-    assert eventually(lambda: {one.name for one in Path("/tmp").glob(running.scratch + "*/*")} <= {LOCK})
+    assert eventually(lambda: {path.name for path in Path("/tmp").glob(running.scratch + "*/*")} <= {LOCK})
     assert eventually(lambda: not running.groups()), running.groups()
 
 

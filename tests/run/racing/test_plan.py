@@ -15,7 +15,7 @@ from velodrome.model.load import Limits, Link
 from velodrome.model.trial import Session
 from velodrome.run.lab import Lab
 from velodrome.run.machine.limits import Hierarchy
-from velodrome.run.racing.plan import RunPlan, plan_of, planned, seat
+from velodrome.run.racing.plan import RunPlan, plan_of, plan_session, seat
 from velodrome.run.racing.race import Race, plan_of_race
 
 
@@ -49,10 +49,10 @@ def test_a_plan_is_made_without_starting_anything(tmp_path: Path) -> None:
 
 def test_it_has_every_session_in_order_with_its_cpus_limits_link_services_and_time() -> None:
     plan = whole()
-    assert [one.cell for one in plan.sessions] == [
-        one.trials[0].cell for one in sessions(study(CALLS, blocks=2))
+    assert [session.cell for session in plan.sessions] == [
+        session.trials[0].cell for session in sessions(study(CALLS, blocks=2))
     ]
-    assert [one.block for one in plan.sessions] == [0, 0, 1, 1]
+    assert [session.block for session in plan.sessions] == [0, 0, 1, 1]
     assert plan.seconds == 16.0
     document = json.loads(json.dumps(plan.document()))
     first, second, *_ = document["sessions"]
@@ -112,4 +112,4 @@ def test_each_server_gets_control_groups_of_its_own_of_the_same_plan(tmp_path: P
 def test_a_session_by_itself_has_the_same_place_as_in_a_race() -> None:
     (session, *_) = sessions(short_race.study())
     race = plan_of("study short", [session], two_cpus())
-    assert planned(session, two_cpus()).seat.placement == race.sessions[0].seat.placement
+    assert plan_session(session, two_cpus()).seat.placement == race.sessions[0].seat.placement

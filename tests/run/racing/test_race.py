@@ -124,7 +124,8 @@ class Chooses:
 
     def sessions(self, block: int) -> Sequence[Session]:
         return tuple(
-            Session(tuple(replace(trial, block=block) for trial in one.trials)) for one in sessions(ONE_BLOCK)
+            Session(tuple(replace(trial, block=block) for trial in session.trials))
+            for session in sessions(ONE_BLOCK)
         )
 
 
@@ -146,7 +147,7 @@ def settled(
 
 
 CELLS = [session.trials[0].cell for session in sessions(ONE_BLOCK)]
-FIRST, SECOND = (one.label for one in CONTESTANTS)
+FIRST, SECOND = (contestant.label for contestant in CONTESTANTS)
 
 
 def test_who_is_clearly_behind_stops_and_others_get_its_time(
@@ -231,17 +232,17 @@ def test_what_the_machine_spoilt_is_measured_again_when_asked_for_and_only_that(
     out = tmp_path / "out"
     raced(Race(ONE_BLOCK, whole, out), lab(), Told())
     before = store.read(out)
-    measured = [one for one in before.trials if isinstance(one, Measurement)]
+    measured = [trial for trial in before.trials if isinstance(trial, Measurement)]
     # Nothing else is reported of them, whatever this machine did meanwhile.
     spoilt = [replace(measured[0], flags=(STOLEN,)), replace(measured[1], flags=(SLOW,))]
     with (out / "results.jsonl").open("a") as file:
-        file.writelines(f"{results.dump(one)}\n" for one in spoilt)
+        file.writelines(f"{results.dump(measurement)}\n" for measurement in spoilt)
     plain = Told()
     raced(Race(ONE_BLOCK, whole, out, resume=True), lab(), plain)
     assert plain.sessions == []
     again = Told()
     raced(Race(ONE_BLOCK, whole, out, resume=True, redo=True), lab(), again)
-    after = {one.trial.key: one for one in store.read(out).trials}
+    after = {trial.trial.key: trial for trial in store.read(out).trials}
     assert len(again.sessions) == 1
     assert STOLEN not in after[before.trials[0].trial.key].flags  # type: ignore[union-attr]
     assert SLOW in after[before.trials[1].trial.key].flags  # type: ignore[union-attr]
@@ -263,7 +264,7 @@ def test_a_resume_may_ask_for_more_blocks(tmp_path: Path) -> None:
     more = study(blocks=2)
     again = tuple(session for session in sessions(more) if session.trials[0].cell == first[0].trials[0].cell)
     raced(Race(more, again, tmp_path / "out", resume=True), lab(), Told())
-    assert {one.trial.block for one in store.read(tmp_path / "out").trials} == {0, 1}
+    assert {trial.trial.block for trial in store.read(tmp_path / "out").trials} == {0, 1}
 
 
 def test_a_failed_installation_fails_its_stack_only_and_is_tried_again_on_resume(tmp_path: Path) -> None:
@@ -290,7 +291,7 @@ def test_a_failed_installation_fails_its_stack_only_and_is_tried_again_on_resume
     raced(Race(ONE_BLOCK, bad + good, tmp_path / "out"), there, told)
     kinds = [r.failure if isinstance(r, Failed) else None for r in told.results]
     assert kinds == [FailureKind.INSTALL, FailureKind.INSTALL, None, None]
-    failed = next(one for one in told.results if isinstance(one, Failed))
+    failed = next(result for result in told.results if isinstance(result, Failed))
     assert visible(failed.reason) == failed.reason, "a reason is shown on one line: it has no ends of lines"
     assert "Cure: cure" in failed.reason
     assert failed.last_lines == ("no wheel",)
@@ -382,7 +383,7 @@ def test_what_goes_wrong_in_one_trial_fails_it_alone_and_is_named(
     assert isinstance(first, Failed)
     assert first.failure is FailureKind.LOAD
     assert named in first.reason
-    assert all(isinstance(one, Measurement) for one in others)
+    assert all(isinstance(other, Measurement) for other in others)
     # Neither what the machine refuses nor what a stranger's code raises is a bug of velodrome's.
     assert not (tmp_path / "cache" / "crashes").exists()
 
@@ -395,10 +396,10 @@ def test_a_bug_in_a_trial_is_told_with_where_its_traceback_is(
     raced(Race(ONE_BLOCK, sessions(ONE_BLOCK)[:1], tmp_path / "out"), lab(), told)
     crashes = list((tmp_path / "cache" / "crashes").iterdir())
     assert len(crashes) == len(told.results) == 2
-    for one in told.results:
-        assert isinstance(one, Failed)
-        assert "TypeError" in one.reason
-        (crash,) = [file for file in crashes if str(file) in one.reason]
+    for result in told.results:
+        assert isinstance(result, Failed)
+        assert "TypeError" in result.reason
+        (crash,) = [file for file in crashes if str(file) in result.reason]
         assert "Traceback" in crash.read_text()
 
 
@@ -427,9 +428,9 @@ def test_a_server_that_cannot_be_stopped_as_planned_fails_its_last_trial_alone(
     monkeypatch.setattr(Server, "stop", failing)
     told = Told()
     raced(Race(ONE_BLOCK, sessions(ONE_BLOCK), tmp_path / "out"), lab(), told)
-    kinds = [one.failure if isinstance(one, Failed) else None for one in told.results]
+    kinds = [result.failure if isinstance(result, Failed) else None for result in told.results]
     assert kinds == [None, FailureKind.STOP, None, None]
-    assert [one.trial.key for one in told.results] == [
+    assert [result.trial.key for result in told.results] == [
         trial.key for session in sessions(ONE_BLOCK) for trial in session.trials
     ]
 
@@ -443,10 +444,10 @@ def test_an_environment_that_fails_as_nobody_foresaw_fails_its_stack_alone(tmp_p
         Race(ONE_BLOCK, sessions(ONE_BLOCK), tmp_path / "out"), replace(lab(), environment=environment), told
     )
     assert len(told.results) == 4
-    for one in told.results:
-        assert isinstance(one, Failed)
-        assert os.strerror(errno.ENOSPC) in one.reason
-        assert "VELODROME_CACHE" in one.reason
+    for result in told.results:
+        assert isinstance(result, Failed)
+        assert os.strerror(errno.ENOSPC) in result.reason
+        assert "VELODROME_CACHE" in result.reason
 
 
 def test_results_that_cannot_be_written_end_the_race_and_what_was_written_stays_whole(

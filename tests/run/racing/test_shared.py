@@ -77,8 +77,8 @@ class Chooses:
 
     def sessions(self, block: int) -> Sequence[Session]:
         return tuple(
-            Session(tuple(replace(trial, block=block) for trial in one.trials))
-            for one in sessions(study(blocks=1))
+            Session(tuple(replace(trial, block=block) for trial in session.trials))
+            for session in sessions(study(blocks=1))
         )
 
 
@@ -107,7 +107,11 @@ def test_each_block_is_given_out_as_a_whole(tmp_path: Path) -> None:
     there = Elsewhere()
     assert given_out(tmp_path / "run", there).how == "complete"
     assert there.did == [("a", "block 1"), ("b", "block 2"), ("a", "block 3")]
-    hosts = {one.trial.block: one.machine.name for one in store.read(tmp_path / "run").trials if one.machine}
+    hosts = {
+        trial.trial.block: trial.machine.name
+        for trial in store.read(tmp_path / "run").trials
+        if trial.machine
+    }
     assert hosts == {0: "a", 1: "b", 2: "a"}
 
 
@@ -118,10 +122,10 @@ def test_blocks_up_to_the_next_look_are_given_out_together(tmp_path: Path) -> No
     assert there.waves[1:4] == [2, 2, 4]  # before them the experiments, of which there are none
     assert ended.how == "complete"
     trials = store.read(tmp_path / "run").trials
-    assert {one.trial.block for one in trials if one.trial.cell == two} == {0, 1, 2, 3}
+    assert {trial.trial.block for trial in trials if trial.trial.cell == two} == {0, 1, 2, 3}
     settled = given_out(tmp_path / "settled", Elsewhere(), 8, Chooses({2: set()}))
     assert settled.how == "settled"
-    assert {one.trial.block for one in store.read(tmp_path / "settled").trials} == {0, 1}
+    assert {trial.trial.block for trial in store.read(tmp_path / "settled").trials} == {0, 1}
 
 
 def test_a_block_that_is_there_in_part_is_run_anew_by_one_host(tmp_path: Path) -> None:
@@ -134,9 +138,9 @@ def test_a_block_that_is_there_in_part_is_run_anew_by_one_host(tmp_path: Path) -
     assert given_out(out, there, resume=True).how == "complete"
     assert [name for _, name in there.did] == ["block 2", "block 3"]
     hosts: dict[int, set[str]] = {}
-    for one in store.read(out).trials:
-        assert one.machine is not None
-        hosts.setdefault(one.trial.block, set()).add(one.machine.name)
+    for trial in store.read(out).trials:
+        assert trial.machine is not None
+        hosts.setdefault(trial.trial.block, set()).add(trial.machine.name)
     assert hosts == {0: {"a"}, 1: {"x"}, 2: {"y"}}
 
 

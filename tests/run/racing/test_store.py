@@ -48,14 +48,14 @@ def test_how_a_run_was_begun_is_read_without_its_results(tmp_path: Path) -> None
         writing.append(ONE)
     with (tmp_path / store.NAME).open("a") as file:
         file.write("damaged\n")
-    assert store.begun(tmp_path) == made.header()
+    assert store.read_header(tmp_path) == made.header()
     with pytest.raises(ResultsError, match="No such file"):
-        store.begun(tmp_path / "nowhere")
+        store.read_header(tmp_path / "nowhere")
 
 
 def sealed(token: str) -> Header:
     """Return how a run is begun that asks with a token."""
-    asked = serving.sealed(Request("pay", f"/pay?access_token={token}"))
+    asked = serving.seal_request(Request("pay", f"/pay?access_token={token}"))
     app = App("shop:app", "wsgi", "/python", "/shop", requests=(asked,))
     question = Question("shop", app.recipe, (made.CLOSED,), app=app)
     return replace(made.header(), study=replace(made.header().study, questions=(question,)))
@@ -116,19 +116,25 @@ def test_what_is_installed_beside_an_app_is_stored_once(tmp_path: Path) -> None:
     app = App("shop:app", "wsgi", "/python", "/shop", packages={"flask": "3.1.2"})
     study = replace(made.header().study, questions=(Question("shop", app.recipe, (made.CLOSED,), app=app),))
     header = replace(made.header(), study=study)
-    one = made.measurement(replace(made.trial(recipe=app.recipe), question="shop", app=app))
-    other = made.measurement(replace(one.trial, block=1, app=replace(app, packages={"flask": "2.0.0"})))
+    measurement = made.measurement(replace(made.trial(recipe=app.recipe), question="shop", app=app))
+    other = made.measurement(
+        replace(measurement.trial, block=1, app=replace(app, packages={"flask": "2.0.0"}))
+    )
     with Store.create(tmp_path, header) as writing:
-        writing.append(one)
+        writing.append(measurement)
         writing.append(other)
     with Store.resume(tmp_path, header)[0] as again:
-        again.append(replace(one, trial=replace(one.trial, block=2)))
+        again.append(replace(measurement, trial=replace(measurement.trial, block=2)))
     assert (tmp_path / store.NAME).read_text().count('"flask":"3.1.2"') == 1
     found = store.read(tmp_path).trials
-    assert [one.trial.app.packages["flask"] for one in found if one.trial.app] == ["3.1.2", "2.0.0", "3.1.2"]
+    assert [result.trial.app.packages["flask"] for result in found if result.trial.app] == [
+        "3.1.2",
+        "2.0.0",
+        "3.1.2",
+    ]
     with (tmp_path / store.NAME).open("a") as file:
-        file.write(results.dump(one) + "\n")  # as they were written before
-    assert store.read(tmp_path).trials[-1] == one
+        file.write(results.dump(measurement) + "\n")  # as they were written before
+    assert store.read(tmp_path).trials[-1] == measurement
 
 
 def test_a_new_run_never_writes_over_an_old_one(tmp_path: Path) -> None:

@@ -90,10 +90,10 @@ def test_a_listener_left_on_the_port_by_somebody_else_is_reported() -> None:
 
 
 def test_a_server_does_not_see_the_hosts_packages() -> None:
-    said = output(
+    sentence = output(
         "import sys\ntry: import psutil\nexcept ImportError: print([p for p in sys.path if 'src' in p])"
     )
-    assert said == "[]"
+    assert sentence == "[]"
 
 
 def test_a_server_sees_guest_but_nothing_else_of_velodrome() -> None:

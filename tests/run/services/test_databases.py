@@ -52,7 +52,7 @@ def test_each_is_found_by_looking_and_so_is_what_makes_its_tables() -> None:
         preparers = [one.name for one in client.clients().values() if one.database == name and one.prepare]
         assert len(preparers) == (name != "sqlite"), name
         for awaits in (False, True):
-            assert client.chosen(name, "", awaits).awaits == awaits
+            assert client.choose_client(name, "", awaits).awaits == awaits
 
 
 @pytest.mark.parametrize("name", STARTED)
@@ -106,7 +106,7 @@ with ExitStack() as running:
         ours.kill()
     assert len(pids) == len(STARTED)
     until = time.monotonic() + GONE_S
-    while any(one.is_running() for one in processes) or any(one.exists() for one in folders):
+    while any(one.is_running() for one in processes) or any(folder.exists() for folder in folders):
         assert time.monotonic() < until, (processes, folders)
         time.sleep(0.05)
 
@@ -184,6 +184,6 @@ def test_a_database_whose_preparation_fails_is_told_with_what_that_printed() -> 
 
     kind = Kind("redis", "Redis", "redis://host", plan)
     started = kind.service().start(Surroundings(guest_tree.export()))
-    said = r"the disk is full\n.*sh ended with exit status 7"
-    with started, pytest.raises(CompanionFailedError, match=said):
+    sentence = r"the disk is full\n.*sh ended with exit status 7"
+    with started, pytest.raises(CompanionFailedError, match=sentence):
         started.ready()

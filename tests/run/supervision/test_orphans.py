@@ -10,7 +10,7 @@ import pytest
 from tests.run.supervision.ends import eventually, gone
 
 from velodrome.run.supervision import scratch
-from velodrome.run.supervision.warden import started
+from velodrome.run.supervision.warden import start_time
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux", reason="elsewhere nobody may read the marks of processes"
@@ -53,7 +53,7 @@ def ends(mark: str) -> bool:
         below = psutil.Process(process.pid).children(recursive=True)
         try:
             scratch.end_orphans()
-            ended = process.poll() is not None or not started(process.pid)
+            ended = process.poll() is not None or not start_time(process.pid)
             if ended:
                 assert eventually(lambda: gone(below))
             return ended
@@ -71,7 +71,7 @@ def test_what_carries_the_mark_of_a_dead_velodrome_is_ended_with_what_is_below_i
 
 
 def test_a_number_that_was_given_to_another_process_is_no_living_velodrome(tmp_path: Path) -> None:
-    assert ends(f"00:{os.getpid()}:{started(os.getpid()) - 1}:{tmp_path}/lock")
+    assert ends(f"00:{os.getpid()}:{start_time(os.getpid()) - 1}:{tmp_path}/lock")
 
 
 def test_what_a_living_velodrome_or_a_living_warden_cares_for_is_left_alone(tmp_path: Path) -> None:

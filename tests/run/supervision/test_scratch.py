@@ -17,7 +17,7 @@ from velodrome.run.supervision.warden import LOCK
 HOLDING = """
 import sys, time
 from velodrome.run.supervision import scratch
-folder = scratch.made("run")
+folder = scratch.make_folder("run")
 (folder / "file").write_text("dear")
 print(folder, flush=True)
 sys.stdin.readline()
@@ -47,7 +47,7 @@ def folder_of(place: Path, *, lock: bool = True, age_s: float = 0.0, pid: int = 
 
 
 def test_what_is_held_is_gone_after_the_block_and_what_is_made_after_the_process(tmp_path: Path) -> None:
-    with scratch.held("look") as held:
+    with scratch.hold_folder("look") as held:
         assert held.parent == scratch.home().folder
         assert held.stat().st_mode & 0o777 == 0o700
         assert held.parent.stat().st_mode & 0o777 == 0o711
@@ -140,9 +140,9 @@ def test_a_fork_has_a_folder_of_its_own_and_leaves_ours(tmp_path: Path) -> None:
     code = """
 import os
 from velodrome.run.supervision import scratch
-ours = scratch.made("run")
+ours = scratch.make_folder("run")
 if os.fork() == 0:
-    theirs = scratch.made("run")
+    theirs = scratch.make_folder("run")
     assert theirs.parent != ours.parent
     scratch._end()
     os._exit(theirs.exists())
@@ -158,7 +158,7 @@ def test_what_is_compiled_of_an_app_in_such_a_folder_goes_with_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("VELODROME_CACHE", str(tmp_path / "cache"))
-    with scratch.held("revisions") as folder:
+    with scratch.hold_folder("revisions") as folder:
         assert bytecode("/usr/bin/python3", str(folder)).is_relative_to(scratch.home().folder)
     for elsewhere in ("", str(tmp_path), "/no/such/folder"):
         assert bytecode("/usr/bin/python3", elsewhere).is_relative_to(tmp_path / "cache")
@@ -167,7 +167,7 @@ def test_what_is_compiled_of_an_app_in_such_a_folder_goes_with_it(
 def test_a_place_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(ScratchError, match="Not a directory"):
-        scratch._made(tmp_path / "file")
+        scratch._make_home(tmp_path / "file")
 
 
 def test_a_sweep_with_nothing_to_do_takes_milliseconds(tmp_path: Path) -> None:

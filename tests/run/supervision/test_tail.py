@@ -30,6 +30,6 @@ def test_what_is_left_of_a_secret_at_the_beginning_is_left_out() -> None:
     secret = SECRET.encode()
     for whole in (b"\nnext", b""):
         printed = b"begin " + secret + b"z" * (KEPT_BYTES - 10 - len(whole)) + whole
-        said = "".join(lines_of(printed))
-        assert "staple" not in said
-        assert said
+        sentence = "".join(lines_of(printed))
+        assert "staple" not in sentence
+        assert sentence

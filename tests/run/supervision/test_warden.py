@@ -209,7 +209,7 @@ def test_a_stopped_server_is_woken_to_obey_its_stop_signal() -> None:
 def test_a_signal_reaches_only_the_process_it_is_meant_for() -> None:
     with subprocess.Popen(["/bin/sleep", "600"]) as stranger:
         pid = stranger.pid
-        start = warden.started(pid)
+        start = warden.start_time(pid)
         # The number was another process's before; or the process is none of ours any more.
         assert not warden.send(pid, start - 1, signal.SIGKILL, lambda _: True)
         assert not warden.send(pid, start, signal.SIGKILL, lambda _: False)

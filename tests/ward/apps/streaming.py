@@ -58,8 +58,8 @@ def calling(*options, most=10_000):
     async def connect():
         address = f"127.0.0.1:{ports[0]}"
         channels = [aio.insecure_channel(address, options=options) for _ in range(CHANNELS)]
-        await asyncio.gather(*(one.channel_ready() for one in channels))
-        return itertools.cycle([one.unary_unary("/Shop/Price") for one in channels])
+        await asyncio.gather(*(channel.channel_ready() for channel in channels))
+        return itertools.cycle([channel.unary_unary("/Shop/Price") for channel in channels])
 
     async def call():
         if not connected:

@@ -55,18 +55,18 @@ class UnreadableError(Exception):
     """Raised when what stands behind the colon is neither a name nor a call with plain values."""
 
 
-def split(path: str) -> Tuple[str, str]:
+def split_path(path: str) -> Tuple[str, str]:
     """Return module and attribute; the attribute is empty if none is named."""
     module, _, attribute = path.partition(":")
     return module, attribute
 
 
-def found(path: str) -> Tuple[str, Any, bool]:
+def find(path: str) -> Tuple[str, Any, bool]:
     """Return the whole path, what it names, and whether it was called to get it.
 
     Raises NotFoundError, UnreadableError, and whatever the module and a call raise.
     """
-    module_name, attribute = split(path)
+    module_name, attribute = split_path(path)
     module = import_module(module_name)
     if not attribute:
         attribute = next((name for name in NAMES if hasattr(module, name)), "")
@@ -94,7 +94,7 @@ def read(attribute: str) -> Tuple[str, List[Any], Dict[str, Any]]:
     try:
         node: Any = ast.parse(attribute, mode="eval").body
         call = node if isinstance(node, ast.Call) else None
-        name = _dotted(call.func if call else node)
+        name = _dotted_name(call.func if call else node)
         given = [ast.literal_eval(argument) for argument in call.args] if call else []
         named = (
             {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in call.keywords} if call else {}
@@ -104,9 +104,9 @@ def read(attribute: str) -> Tuple[str, List[Any], Dict[str, Any]]:
     return name, given, named
 
 
-def _dotted(node: Any) -> str:
+def _dotted_name(node: Any) -> str:
     if isinstance(node, ast.Attribute):
-        return "%s.%s" % (_dotted(node.value), node.attr)
+        return "%s.%s" % (_dotted_name(node.value), node.attr)
     if isinstance(node, ast.Name):
         return node.id
     raise ValueError(node)
@@ -123,7 +123,7 @@ def _public(thing: Any) -> List[str]:
     )
 
 
-def required(call: Callable[..., Any]) -> List[str]:
+def required_parameters(call: Callable[..., Any]) -> List[str]:
     """Return the parameters a call has to be given, in order; those that are given by name as `debug=`.
 
     Raises ValueError where it has no signature to read.
@@ -218,7 +218,7 @@ def _kind_of(thing: Any, make: bool) -> Kind:
         if found:
             return Kind(found, "application", described, ALSO.get((cls.__module__, cls.__name__), ()))
     if isawaitable(thing):  # what `create_app('test')` gave
-        return _awaited(thing, described)
+        return _await_factory(thing, described)
     where = adder(thing)
     if where is not None:
         over = "grpc_aio" if awaits(thing) else "grpc"
@@ -232,7 +232,7 @@ def _kind_of(thing: Any, make: bool) -> Kind:
 
 def _of_call(thing: Callable[..., Any], described: str, make: bool) -> Kind:
     try:
-        needs = required(thing)
+        needs = required_parameters(thing)
     except ValueError:
         raise UnfitError(described, []) from None
     if any(need.endswith("=") for need in needs) or _makes(thing, needs):
@@ -249,7 +249,7 @@ def _of_call(thing: Callable[..., Any], described: str, make: bool) -> Kind:
     if needs == ["server"]:
         return Kind("grpc_aio" if awaits else "grpc", "servicer", "%s that adds to a gRPC server" % described)
     if not needs and make:
-        return _made(thing, described)
+        return _call_factory(thing, described)
     raise UnfitError(described, needs)
 
 
@@ -260,15 +260,15 @@ def _makes(thing: Any, needs: List[str]) -> bool:
     return len(needs) == 2 and not environ and name.partition("_")[0] in ("create", "make", "build", "get")
 
 
-def _made(factory: Callable[[], Any], described: str) -> Kind:
+def _call_factory(factory: Callable[[], Any], described: str) -> Kind:
     """Return what a factory makes, as something that it makes."""
     made = factory()
     if isawaitable(made):
-        return _awaited(made, described)
+        return _await_factory(made, described)
     return _as_made(kind_of(made, make=False), described, "factory")
 
 
-def _awaited(made: Any, described: str) -> Kind:
+def _await_factory(made: Any, described: str) -> Kind:
     """Return what comes of waiting for it; the loop is left open, and what waits on it ends with the process."""
 
     async def wait() -> Any:
@@ -295,7 +295,7 @@ def _as_made(inner: Kind, described: str, form: str) -> Kind:
 def is_factory(thing: Any) -> bool:
     """Return whether a thing is called without arguments, as no application is."""
     try:
-        return callable(thing) and not required(thing)
+        return callable(thing) and not required_parameters(thing)
     except ValueError:
         return False
 
@@ -316,7 +316,7 @@ def _is_asgi2_class(thing: Any) -> bool:
     if not isclass(thing) or not iscoroutinefunction(thing.__call__):
         return False
     try:
-        return len(required(thing.__call__)) == 3  # self counts
+        return len(required_parameters(thing.__call__)) == 3  # self counts
     except ValueError:
         return False
 

@@ -31,8 +31,8 @@ def look(path: str, interface: str, within: Sequence[str] = ()) -> Facts:
     """
     folder = os.getcwd()  # before the app changes it
     try:
-        facts = _looked(path, interface)
-        places = {"origin": origin(path), "imported": imported_within(within)}
+        facts = _look(path, interface)
+        places = {"origin": origin(path), "imported": imported_files(within)}
         return {**facts, **places, "packages": packages()}
     except finding.NotFoundError as error:
         return {"problem": "attribute", "module": error.module, "name": error.name, "known": error.known}
@@ -48,11 +48,11 @@ def look(path: str, interface: str, within: Sequence[str] = ()) -> Facts:
     except SystemExit as error:
         return {"problem": "exit", "code": str(error.code), "lines": short_trace(error, folder)[:-1]}
     except BaseException as error:  # whatever an app raises, KeyboardInterrupt too
-        return {"problem": "raises", "lines": short_trace(error, folder), **lacking(error)}
+        return {"problem": "raises", "lines": short_trace(error, folder), **missing_from(error)}
 
 
-def _looked(path: str, interface: str) -> Facts:
-    whole, thing, called = finding.found(path)
+def _look(path: str, interface: str) -> Facts:
+    whole, thing, called = finding.find(path)
     if isinstance(thing, ModuleType) and finding.is_settings(thing):
         served = finding.applications(whole, thing)
         return _facts(whole, "wsgi", "django", "the settings of a Django site", served, framework="django")
@@ -124,12 +124,12 @@ def origin(path: str) -> str:
     return next(_places(module), "") if module is not None else ""
 
 
-def imported_within(folders: Sequence[str]) -> List[str]:
+def imported_files(folders: Sequence[str]) -> List[str]:
     """Return the files in these folders that were imported, but for what is installed there, and velodrome's own."""
     if not folders:
         return []
     roots = [os.path.join(os.path.realpath(folder), "") for folder in folders]
-    installed = [os.path.join(os.path.realpath(path), "") for path in _installed()]
+    installed = [os.path.join(os.path.realpath(path), "") for path in _library_folders()]
     found = set()
     for name, module in list(sys.modules.items()):
         if name.partition(".")[0] in ("velodrome", "__main__") or not isinstance(module, ModuleType):
@@ -155,7 +155,7 @@ def _places(module: ModuleType) -> Iterator[str]:
             yield os.path.realpath(folder)
 
 
-def _installed() -> List[str]:
+def _library_folders() -> List[str]:
     """Return where an interpreter has its library and what was installed for it."""
     known = sysconfig.get_paths()
     return [*surroundings.folders(), *(known[name] for name in INSTALLED if name in known)]
@@ -247,7 +247,7 @@ VARIABLE = re.compile(r"\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*\b")
 MOST_NAMES = 50
 
 
-def lacking(error: BaseException) -> Dict[str, Any]:
+def missing_from(error: BaseException) -> Dict[str, Any]:
     """Return what is lacking, each empty where it is something else.
 
     What may be variables: `named`, of which the error speaks; `fields` of settings without a value; `asked_for` in

@@ -18,11 +18,11 @@ import sys
 from inspect import isclass
 from typing import Any, Awaitable, Callable, List
 
-from velodrome.guest.apps.finding import adder, found
+from velodrome.guest.apps.finding import adder, find
 from velodrome.guest.interface import lazily
 
 APP_VARIABLE = "VELODROME_APP"
-"""What the user named, as `finding.found` takes it."""
+"""What the user named, as `finding.find` takes it."""
 FORM_VARIABLE = "VELODROME_APP_FORM"
 """What it is: see `finding.Kind.form`; or AWAITED."""
 AWAITED = "awaited"
@@ -31,7 +31,7 @@ AWAITED = "awaited"
 
 def make_app() -> Any:
     """Return what is served in this process; of a `coroutine` factory what is to be awaited, which aiohttp does."""
-    _, thing, called = found(os.environ[APP_VARIABLE])
+    _, thing, called = find(os.environ[APP_VARIABLE])
     form = os.environ[FORM_VARIABLE]
     if form == "asgi2":
         return as_asgi3(thing)
@@ -81,7 +81,7 @@ def make_django_asgi() -> Any:
 
 def make_servicer() -> Callable[[Any], Any]:
     """Return what adds the servicer to a server."""
-    _, thing, _ = found(os.environ[APP_VARIABLE])
+    _, thing, _ = find(os.environ[APP_VARIABLE])
     where = adder(thing)
     if where is None:  # a function that adds, written by the user
         add: Callable[[Any], Any] = thing

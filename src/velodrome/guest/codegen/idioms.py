@@ -14,7 +14,7 @@ from functools import partial
 from types import GeneratorType
 from typing import Any, Callable, Dict, List, Optional, Sequence
 
-from velodrome.guest.client import Client, Connected, chosen, connected
+from velodrome.guest.client import Client, Connected, choose_client, connect
 from velodrome.guest.recipe import Query, Write
 
 CONNECTIONS = 10_000
@@ -34,13 +34,13 @@ class Connections:
 
     def client(self, step: Query | Write) -> Client:
         """Return the client of a step. Raises ValueError, with a phrase, where there is none."""
-        return chosen(step.database, step.driver, self._awaits)
+        return choose_client(step.database, step.driver, self._awaits)
 
     def of(self, step: Query | Write) -> Connected:
         """Return what reads and writes for a step. Raises ValueError, with a phrase."""
         client = self.client(step)
         if client.name not in self._connected:
-            self._connected[client.name] = connected(client)
+            self._connected[client.name] = connect(client)
         return self._connected[client.name]
 
 

@@ -107,14 +107,14 @@ class HandlerCode:
         self.names: Dict[str, Any] = {}
         self.lines: Lines = []
         for step in recipe.steps[:-1]:
-            self.lines += self._spelled(step)
+            self.lines += self._spell(step)
 
-    def _spelled(self, step: Step) -> Lines:
+    def _spell(self, step: Step) -> Lines:
         lines: Lines = getattr(self, "_" + kind_of(step))(step)
         return lines
 
     def _cpu(self, step: Cpu) -> Lines:
-        return ["for _ in range(%d):" % calibrated(step.us), "    pass"]
+        return ["for _ in range(%d):" % calibrate(step.us), "    pass"]
 
     def _sleep(self, step: Sleep) -> Lines:
         self.names["sleep"] = self.idiom.sleep()
@@ -131,7 +131,7 @@ class HandlerCode:
         once = ["if %s != %d:" % (self.waited("%s(%s)" % (ask, argument)), right), *refusal]
         if step.times == 1:
             return once
-        return ["for _ in range(%d):" % step.times, *indented(once)]
+        return ["for _ in range(%d):" % step.times, *indent(once)]
 
     def _asking(self, step: Call) -> Tuple[str, str, int]:
         """Return the name of what asks the third party, what it is given, and the status of a right answer.
@@ -147,17 +147,17 @@ class HandlerCode:
         return "ask", repr("%s/?velodrome-latency=%gms" % (self.upstream, step.latency_ms)), HTTP_OK
 
     def _query(self, step: Query) -> Lines:
-        fetched = self.waited("%s()" % self._named("fetch", self.idiom.fetch(step)))
+        fetched = self.waited("%s()" % self._name_for("fetch", self.idiom.fetch(step)))
         return ["if len(%s) != %d:" % (fetched, step.rows), *self._if_so(SERVER_ERROR)]
 
     def _write(self, step: Write) -> Lines:
-        stored = self.waited("%s()" % self._named("store", self.idiom.store(step)))
+        stored = self.waited("%s()" % self._name_for("store", self.idiom.store(step)))
         return ["if %s != %d:" % (stored, step.rows), *self._if_so(SERVER_ERROR)]
 
     def _together(self, step: Together) -> Lines:
         """Each branch is a function that gives the status to refuse with, 0 if all is well."""
         branches = [self._branch(inner) for inner in step.steps]
-        ended = self.waited("%s()" % self._named("at_once", self.idiom.at_once(branches)))
+        ended = self.waited("%s()" % self._name_for("at_once", self.idiom.at_once(branches)))
         lines = ["worst = max(%s)" % ended]
         for status in (BAD_GATEWAY, SERVER_ERROR):
             lines += ["if worst == %d:" % status, *self._if_so(status)]
@@ -166,15 +166,15 @@ class HandlerCode:
     def _branch(self, step: Step) -> Any:
         frame, self.refuse = self.refuse, lambda status: ["return %d" % status]
         try:
-            lines = [*self._spelled(step), "return 0"]
+            lines = [*self._spell(step), "return 0"]
         finally:
             self.refuse = frame
         define = "async def" if self.idiom.wait == "await " else "def"
-        name = self._named("branch", None)
+        name = self._name_for("branch", None)
         title = "%s %s" % (kind_of(step), self.recipe.name)
-        return compiled(name, ["%s %s():" % (define, name), *indented(lines)], self.names, title)
+        return compile_lines(name, ["%s %s():" % (define, name), *indent(lines)], self.names, title)
 
-    def _named(self, kind: str, thing: Any) -> str:
+    def _name_for(self, kind: str, thing: Any) -> str:
         """Return a name of its own for something the lines use."""
         name = "%s_%d" % (kind, len(self.names))
         self.names[name] = thing
@@ -185,11 +185,15 @@ class HandlerCode:
 
     def _keep(self, step: Keep) -> Lines:
         put, get = place(step.place)
-        kept = ["marker = bytes(body)", "%s(marker)" % self._named("put", put), *self._sleep(Sleep(step.ms))]
-        return [*kept, "if %s() != marker:" % self._named("get", get), *self._if_so(SERVER_ERROR)]
+        kept = [
+            "marker = bytes(body)",
+            "%s(marker)" % self._name_for("put", put),
+            *self._sleep(Sleep(step.ms)),
+        ]
+        return [*kept, "if %s() != marker:" % self._name_for("get", get), *self._if_so(SERVER_ERROR)]
 
     def _if_so(self, status: int) -> Lines:
-        return indented(self.refuse(status))
+        return indent(self.refuse(status))
 
     def waited(self, call: str) -> str:
         """Return the expression that makes a call and waits for its result, as the idiom waits."""
@@ -204,12 +208,12 @@ class HandlerCode:
         pause = self._sleep(Sleep(last.every_ms)) if last.every_ms else []
         if last.chunks < 2:
             return list(emit) * last.chunks
-        return [*emit, "for _ in range(%d):" % (last.chunks - 1), *indented([*pause, *emit])]
+        return [*emit, "for _ in range(%d):" % (last.chunks - 1), *indent([*pause, *emit])]
 
     def pieces(self) -> Lines:
         """Return a generator function `pieces` over the chunks, for frames that hand on an iterator."""
         define = "async def" if self.idiom.wait == "await " else "def"
-        return ["%s pieces():" % define, *indented(self.over_time(["yield CHUNK"]))]
+        return ["%s pieces():" % define, *indent(self.over_time(["yield CHUNK"]))]
 
     @property
     def chats(self) -> bool:
@@ -236,7 +240,7 @@ class HandlerCode:
         return last.size
 
 
-def indented(lines: Sequence[str]) -> Lines:
+def indent(lines: Sequence[str]) -> Lines:
     """Return the lines one level deeper."""
     return ["    " + line for line in lines]
 
@@ -244,7 +248,7 @@ def indented(lines: Sequence[str]) -> Lines:
 _number = itertools.count(1)
 
 
-def compiled(name: str, lines: Sequence[str], names: Dict[str, Any], title: str) -> Any:
+def compile_lines(name: str, lines: Sequence[str], names: Dict[str, Any], title: str) -> Any:
     """Return what `lines` define as `name`; `names` become its globals.
 
     Tracebacks and profilers show the lines, under the file name `<velodrome title n>`.
@@ -281,7 +285,7 @@ def seconds_per_turn() -> float:
     return min(_turn(ROUND) for _ in range(ROUNDS)) / ROUND
 
 
-def calibrated(us: float) -> int:
+def calibrate(us: float) -> int:
     """Return how many turns of the loop keep the CPU busy for `us` microseconds."""
     if not us:
         return 0

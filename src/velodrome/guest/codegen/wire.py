@@ -19,8 +19,8 @@ from velodrome.guest.codegen.steps import (
     HandlerCode,
     Idiom,
     Lines,
-    compiled,
-    indented,
+    compile_lines,
+    indent,
 )
 from velodrome.guest.recipe import Body, Recipe, filler
 
@@ -53,18 +53,18 @@ def head(status: int, framing: bytes, closing: bool) -> bytes:
     return b"HTTP/1.1 %d %s\r\n%s%s\r\n" % (status, REASONS[status], framing, last)
 
 
-def sized(length: int, width: int = 1) -> bytes:
+def content_length_line(length: int, width: int = 1) -> bytes:
     """Return the Content-Length line; `width` pads the number with blanks, which HTTP allows before it."""
     return b"Content-Length: %*d\r\n" % (width, length)
 
 
-def split(size: int) -> Tuple[int, int]:
+def split_size(size: int) -> Tuple[int, int]:
     """Split `size` bytes on the wire into body and digits of its length; ValueError if the head is longer.
 
     The head's length depends on the digits of the body's; where no number of digits comes out even
     (a body of 99 would make one byte less, a body of 100 one more), a blank more does.
     """
-    bare = len(head(200, sized(0), False)) - 1
+    bare = len(head(200, content_length_line(0), False)) - 1
     for digits in range(1, 20):
         body = size - bare - digits
         if body < 0:
@@ -76,7 +76,7 @@ def split(size: int) -> Tuple[int, int]:
 
 def head_bytes(size: int) -> int:
     """Return how many of `size` bytes on the wire are head (`Interface.head_bytes`)."""
-    return size - split(size)[0]
+    return size - split_size(size)[0]
 
 
 def answers(recipe: Recipe) -> Tuple[bytes, bytes]:
@@ -84,14 +84,16 @@ def answers(recipe: Recipe) -> Tuple[bytes, bytes]:
     last = recipe.steps[-1]
     if not isinstance(last, Body):
         raise TypeError("recipe %r does not end in a body" % recipe.name)
-    body, width = split(last.size) if last.on_wire else (last.size, 1)
-    kept, closing = (head(200, sized(body, width), close) + filler(body) for close in (False, True))
+    body, width = split_size(last.size) if last.on_wire else (last.size, 1)
+    kept, closing = (
+        head(200, content_length_line(body, width), close) + filler(body) for close in (False, True)
+    )
     return kept, closing
 
 
 def refusal(status: int, closing: bool) -> bytes:
     """Return a whole answer of that status with an empty body."""
-    return head(status, sized(0), closing)
+    return head(status, content_length_line(0), closing)
 
 
 def parse_head(request_head: bytes, method: bytes) -> Tuple[int, bool, bool, int]:
@@ -152,16 +154,16 @@ def responder(recipe: Recipe, upstream: str, idiom: Idiom, title: str) -> Any:
         code.names["KEPT_%d" % status] = refusal(status, False)
         code.names["CLOSING_%d" % status] = refusal(status, True)
     if code.streams:
-        end = _streamed(code, send)
+        end = _stream_lines(code, send)
     else:
         code.names["KEPT"], code.names["CLOSING"] = answers(recipe)
         end = send("CLOSING if closing else KEPT")
     define = "async def" if awaits else "def"
-    lines = ["%s respond(connection, body, closing):" % define, *indented([*code.lines, *end])]
-    return compiled("respond", lines, code.names, "%s %s" % (title, recipe.name))
+    lines = ["%s respond(connection, body, closing):" % define, *indent([*code.lines, *end])]
+    return compile_lines("respond", lines, code.names, "%s %s" % (title, recipe.name))
 
 
-def _streamed(code: HandlerCode, send: Callable[[str], Lines]) -> Lines:
+def _stream_lines(code: HandlerCode, send: Callable[[str], Lines]) -> Lines:
     """Return the lines of a stream: chunked where the connection is kept, else ended by its close."""
     plain = code.over_time(send("CHUNK"))
     chunked = code.over_time(send("FRAMED"))
@@ -173,7 +175,7 @@ def _streamed(code: HandlerCode, send: Callable[[str], Lines]) -> Lines:
     code.names["KEPT_HEAD"] = head(200, b"Transfer-Encoding: chunked\r\n", False)
     return [
         "if closing:",
-        *indented([*send("CLOSING_HEAD"), *plain]),
+        *indent([*send("CLOSING_HEAD"), *plain]),
         "else:",
-        *indented([*send("KEPT_HEAD"), *chunked, *send("b'0\\r\\n\\r\\n'")]),
+        *indent([*send("KEPT_HEAD"), *chunked, *send("b'0\\r\\n\\r\\n'")]),
     ]

@@ -167,7 +167,7 @@ def quartiles(values: List[float]) -> Dict[str, float]:
     }
 
 
-def measured(repeats: int) -> Dict[str, List[float]]:
+def measure(repeats: int) -> Dict[str, List[float]]:
     """Measure all kinds, each in its turn, so many times; return the nanoseconds of each time."""
     counts = {}
     for name, run in KINDS.items():
@@ -197,7 +197,7 @@ def main() -> None:
     switches = {"thread-forced": forced(options.repeats)}  # first: it takes a second CPU
     if options.cpu >= 0 and hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {options.cpu})
-    switches.update(measured(options.repeats))
+    switches.update(measure(options.repeats))
     summary = {name: quartiles(values) if values else None for name, values in switches.items()}
     print(json.dumps({"switches": summary, "interrupted": interrupted()}))
 

@@ -25,8 +25,8 @@ from velodrome.guest.codegen.steps import (
     HandlerCode,
     Idiom,
     Lines,
-    compiled,
-    indented,
+    compile_lines,
+    indent,
 )
 from velodrome.guest.grpc.greeter import METHODS, SERVICE, Messages, Method
 from velodrome.guest.recipe import Recipe, filler
@@ -65,8 +65,8 @@ def servicer(
     for method in METHODS:
         if method.supports(recipe):
             lines += ["", *_method(method, code, frame)]
-    return compiled(
-        "Servicer", ["class Servicer:", *indented(lines)], code.names, "%s %s" % (frame.title, recipe.name)
+    return compile_lines(
+        "Servicer", ["class Servicer:", *indent(lines)], code.names, "%s %s" % (frame.title, recipe.name)
     )
 
 
@@ -77,12 +77,12 @@ def _method(method: Method, code: HandlerCode, frame: Frame) -> Lines:
     taken = "requests" if method.takes_stream else "request"
     answer = _answer(method, code)
     if method.takes_stream and method.gives_stream:
-        body = [loop, *indented([*_body(code, "request.body"), *code.lines, *answer])]
+        body = [loop, *indent([*_body(code, "request.body"), *code.lines, *answer])]
     elif method.takes_stream:
         body = [*_collect(loop, code), *code.lines, *answer]
     else:
         body = [*_body(code, "request.body"), *code.lines, *answer]
-    return [head % (define, frame.name_of(method), taken, frame.parameters), *indented(body)]
+    return [head % (define, frame.name_of(method), taken, frame.parameters), *indent(body)]
 
 
 def _body(code: HandlerCode, expression: str) -> Lines:

@@ -110,7 +110,7 @@ class Gathered(ast.NodeTransformer):
         gathered = ast.Assign([stored], self._at_once(part[0], [awaited.value for awaited in awaits]))
         for statement, await_, name in zip(part, awaits, names):
             Replaced(await_, ast.Name(name, ast.Load())).visit(statement)
-        return [_placed(gathered, part[0]), *part]
+        return [_copy_place(gathered, part[0]), *part]
 
     def _all_turns(self, loop: ast.For, await_: ast.Await) -> Block:
         """Return the loop over items and what each of them awaited, which began at once."""
@@ -125,14 +125,14 @@ class Gathered(ast.NodeTransformer):
         target = ast.Tuple([loop.target, ast.Name(found, ast.Store())], ast.Store())
         again = ast.For(target, pairs, loop.body, loop.orelse)
         kept = ast.Assign([ast.Name(items, ast.Store())], listed)
-        return [_placed(kept, loop), _placed(again, loop)]
+        return [_copy_place(kept, loop), _copy_place(again, loop)]
 
     def _started(self, two: ast.ListComp) -> ast.expr:
         return ast.Starred(ast.ListComp(cast(ast.Await, two.elt).value, two.generators), ast.Load())
 
     def _at_once(self, where: ast.AST, started: List[Any]) -> ast.expr:
         call = ast.Call(ast.Name(self._name, ast.Load()), started, [])
-        return cast(ast.expr, _placed(ast.Await(call), where))
+        return cast(ast.expr, _copy_place(ast.Await(call), where))
 
 
 class Replaced(ast.NodeTransformer):
@@ -146,7 +146,7 @@ class Replaced(ast.NodeTransformer):
         return self._after if node is self._before else super().generic_visit(node)
 
 
-def _placed(node: Any, where: ast.AST) -> Any:
+def _copy_place(node: Any, where: ast.AST) -> Any:
     return ast.fix_missing_locations(ast.copy_location(node, where))
 
 
@@ -171,7 +171,7 @@ def _independent(block: Block) -> List[Block]:
     part: Block = []
     touched: Set[str] = set()
     for statement in block:
-        await_ = _bound(statement)
+        await_ = _await_taken(statement)
         if await_ is None or not _names(await_.value).isdisjoint(touched):
             part, touched = [], set()
         if await_ is None:
@@ -185,7 +185,7 @@ def _independent(block: Block) -> List[Block]:
     return found
 
 
-def _bound(statement: ast.stmt) -> Optional[ast.Await]:
+def _await_taken(statement: ast.stmt) -> Optional[ast.Await]:
     """Return the only await of a statement that takes its result."""
     if not isinstance(statement, (ast.Assign, ast.AnnAssign)):
         return None

@@ -349,7 +349,7 @@ class Heart:
         self._late += length
         others = process_time() - used - sum(place.ran_s for place in places)
         line = {"stall": length, "at": sent, "others_s": max(0.0, others)}
-        self._write({**line, "places": [place._asdict() for place in joined(places)]})
+        self._write({**line, "places": [place._asdict() for place in join_places(places)]})
 
     def _sample_at_times(self, held: bool = False) -> None:
         """Take the stacks if it is time; `held`: this thread has just waited for the interpreter's lock."""
@@ -456,7 +456,7 @@ class Heart:
             self._lines.release()
 
 
-def joined(places: List[Place]) -> List[Place]:
+def join_places(places: List[Place]) -> List[Place]:
     """Return places with those of one stack, one after the other, made one."""
     found: List[Place] = []
     for place in places:

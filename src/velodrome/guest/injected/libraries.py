@@ -212,7 +212,7 @@ def _telemetry(giving: Giving, how: str) -> None:
         giving.finder.after("sentry_sdk.tracing", sentry)
 
 
-def _kept_connections(giving: Giving, count: int) -> None:
+def _keep_connections(giving: Giving, count: int) -> None:
     """Have connections to a database kept: SQLAlchemy's `NullPool` is a pool of so many, Django's stay open."""
 
     def sqlalchemy(module: Any) -> None:
@@ -245,7 +245,7 @@ def _kept_connections(giving: Giving, count: int) -> None:
     giving.finder.after("django.db.backends.base.base", django)
 
 
-def _resolved(giving: Giving, how: str) -> None:
+def _cache_lookups(giving: Giving, how: str) -> None:
     """Have each name looked up once, and what was found used again."""
 
     def patch(module: Any) -> None:
@@ -454,7 +454,7 @@ def _native_threads(giving: Giving, count: int) -> None:
     def act() -> None:
         import ctypes
 
-        for path in _mapped():
+        for path in _mapped_files():
             if any(part in os.path.basename(path) for part in COMPUTING):
                 library = ctypes.CDLL(path)
                 for name in SETTERS:
@@ -466,7 +466,7 @@ def _native_threads(giving: Giving, count: int) -> None:
     giving.when_warm(act)
 
 
-def _mapped() -> List[str]:
+def _mapped_files() -> List[str]:
     """Return the files of the libraries in this process."""
     found: Dict[str, Optional[str]] = {}
     try:
@@ -487,8 +487,8 @@ TREATMENTS = {
     "validation": _validation,
     "base-middleware": _base_middleware,
     "telemetry": _telemetry,
-    "kept-connections": _kept_connections,
-    "resolved": _resolved,
+    "kept-connections": _keep_connections,
+    "resolved": _cache_lookups,
     "urllib3-connections": _urllib3_connections,
     "session-each": _session_each,
     "grpc-channels": _grpc_channels,

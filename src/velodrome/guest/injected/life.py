@@ -160,7 +160,7 @@ def _cpus(giving: Giving, count: int) -> None:
         giving.took("cpus")
 
 
-def _traced(giving: Giving, wanted: bool) -> None:
+def _trace_memory(giving: Giving, wanted: bool) -> None:
     """Write ten times a second how much memory Python's objects take, and their tracing (`traced-<pid>.jsonl`)."""
     import json
 
@@ -308,7 +308,7 @@ TREATMENTS = {
     "own-epoll": _own_epoll,
     "open-files": _open_files,
     "cpus": _cpus,
-    "traced": _traced,
+    "traced": _trace_memory,
     "live-blocks": _live_blocks,
     "single-flight": _single_flight,
 }  # type: Dict[str, Callable[[Giving, Any], None]]

@@ -26,6 +26,8 @@ class Mark(NamedTuple):
     """Empty: all."""
     calls_app: bool = False
     """Whether the rest of the app runs inside it."""
+    waits_in: str = ""
+    """Part of the path of code that it waits in for others: it is then not busy with what is named."""
 
 
 def _of(*functions: str) -> FrozenSet[str]:
@@ -52,6 +54,8 @@ MARKS = (
     Mark("connecting", "/sqlalchemy/pool/base.py", _of("__connect")),
     Mark("connecting", "/django/db/backends/base/base.py", _of("connect")),
     Mark("dialling", "/urllib3/connection.py", _of("connect", "_new_conn")),
+    # A pool of the app's own may do more for a new connection, such as signing on.
+    Mark("dialling", "/urllib3/connectionpool.py", _of("_get_conn"), waits_in="/queue.py"),
 )
 NAMES = tuple(dict.fromkeys(mark.name for mark in MARKS))
 WAITS = (
@@ -69,10 +73,17 @@ def busy_with(frame: Optional[FrameType]) -> Set[str]:
     """Return the names of what the thread with this innermost frame is in."""
     found: Set[str] = set()
     inner, outermost = True, ()  # type: bool, Tuple[Mark, ...]
+    inside: Set[str] = set()
     while frame is not None:
         file = frame.f_code.co_filename
         marks = _marks(file, frame.f_code.co_name)
-        found.update(mark.name for mark in marks if inner or not mark.calls_app)
+        found.update(
+            mark.name
+            for mark in marks
+            if (inner or not mark.calls_app)
+            and not (mark.waits_in and any(mark.waits_in in one for one in inside))
+        )
+        inside.add(file)
         if marks or not _between(file):
             inner, outermost = False, marks
         frame = frame.f_back

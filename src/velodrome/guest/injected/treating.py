@@ -413,7 +413,7 @@ def _read_body(giving: Giving, wanted: bool) -> None:
         life.before_app(giving, wsgi, asgi)
 
 
-def _cancelled(giving: Giving, wanted: bool) -> None:
+def _cancel_on_disconnect(giving: Giving, wanted: bool) -> None:
     """Have uvicorn cancel the app's call when the client of an unanswered request has left."""
 
     def leaving(app: Any) -> Any:
@@ -500,7 +500,7 @@ def _redis_connections(giving: Giving, count: int) -> None:
 GATHERED = "__velodrome_gathered__"
 
 
-def _gathered(giving: Giving, runs: Any) -> None:
+def _gather_awaits(giving: Giving, runs: Any) -> None:
     """Have awaits that follow each other, and do not need each other, run at once."""
 
     async def gathered(*started: Any) -> Any:
@@ -629,13 +629,13 @@ TREATMENTS = {
     "in-thread": _in_thread,
     "longer": _longer,
     "in-green-thread": _in_green_thread,
-    "gathered": _gathered,
+    "gathered": _gather_awaits,
     "few-ports": _few_ports,
     "heartbeat": _heartbeat,
     "background-detached": _background_detached,
     "reuseport": _reuseport,
     "read-body": _read_body,
-    "cancelled": _cancelled,
+    "cancelled": _cancel_on_disconnect,
     "sqlite-timeout": _sqlite_timeout,
     "redis-connections": _redis_connections,
     **life.TREATMENTS,

@@ -6,7 +6,7 @@ from asyncio import gather
 from typing import Any, List, Optional
 
 from velodrome.guest.codegen.idioms import Awaiting
-from velodrome.guest.codegen.steps import CONTENT_TYPE, HandlerCode, Lines, compiled, indented
+from velodrome.guest.codegen.steps import CONTENT_TYPE, HandlerCode, Lines, compile_lines, indent
 from velodrome.guest.interface import AIOHTTP, Interface, lazily
 from velodrome.guest.recipe import Recipe, filler, served_here
 
@@ -39,7 +39,7 @@ def build(recipe: Recipe, upstream: str) -> Any:
     else:
         end = ["return Response(body=BODY, headers=%r)" % headers]
         code.names["BODY"] = filler(code.size)
-    lines = ["async def endpoint(request):", *indented([*code.lines, *end])]
+    lines = ["async def endpoint(request):", *indent([*code.lines, *end])]
     return _application(recipe, lines, code)
 
 
@@ -69,7 +69,7 @@ def _chat(code: HandlerCode) -> Lines:
         "    members.add(socket)",
         "    try:",
         "        async for message in socket:",
-        *indented(indented(indented(turn))),
+        *indent(indent(indent(turn))),
         "    finally:",
         "        members.discard(socket)",
         "    return socket",
@@ -81,7 +81,7 @@ def _application(recipe: Recipe, lines: Lines, code: HandlerCode) -> Any:
 
     app = Application(client_max_size=LONGEST_UPLOAD)
     app.router.add_route(
-        recipe.method, "/", compiled("endpoint", lines, code.names, "aiohttp " + recipe.name)
+        recipe.method, "/", compile_lines("endpoint", lines, code.names, "aiohttp " + recipe.name)
     )
     return app
 

@@ -12,8 +12,8 @@ from velodrome.guest.codegen.steps import (
     HandlerCode,
     Idiom,
     Lines,
-    compiled,
-    indented,
+    compile_lines,
+    indent,
 )
 from velodrome.guest.interface import AIOHTTP, Interface, lazily
 from velodrome.guest.recipe import Recipe, filler, served_here
@@ -81,8 +81,8 @@ def build(recipe: Recipe, upstream: str, idiom: Optional[Idiom] = None) -> Any:
         code.names["BODY"] = filler(code.size)
         end = [start(200, repr(headers)), "await send({'type': 'http.response.body', 'body': BODY})"]
     route = ["if scope['type'] != 'http':", "    return await lifespan(receive, send)"]
-    lines = ["async def app(scope, receive, send):", *indented([*route, *code.lines, *end])]
-    return compiled("app", lines, code.names, "asgi " + recipe.name)
+    lines = ["async def app(scope, receive, send):", *indent([*route, *code.lines, *end])]
+    return compile_lines("app", lines, code.names, "asgi " + recipe.name)
 
 
 def _chat(code: HandlerCode) -> Any:
@@ -98,28 +98,28 @@ def _chat(code: HandlerCode) -> Any:
         "    if message['type'] == 'websocket.disconnect':",
         "        return",
         "    text = message.get('text')",
-        *indented(code.lines),
+        *indent(code.lines),
         "    if text is None:",
         "        answer = {'type': 'websocket.send', 'bytes': message['bytes']}",
         "    else:",
         "        answer = {'type': 'websocket.send', 'text': text}",
-        *indented(give),
+        *indent(give),
     ]
     lines = [
         "async def app(scope, receive, send):",
         "    if scope['type'] == 'lifespan':",
         "        return await lifespan(receive, send)",
         "    if scope['type'] == 'http':",
-        *indented(indented(refuse(UPGRADE_REQUIRED))),
+        *indent(indent(refuse(UPGRADE_REQUIRED))),
         "    await receive()",
         "    await send({'type': 'websocket.accept'})",
         "    members.add(send)",
         "    try:",
-        *indented(indented(turn)),
+        *indent(indent(turn)),
         "    finally:",
         "        members.discard(send)",
     ]
-    return compiled("app", lines, code.names, "asgi " + code.recipe.name)
+    return compile_lines("app", lines, code.names, "asgi " + code.recipe.name)
 
 
 def make_app() -> Any:

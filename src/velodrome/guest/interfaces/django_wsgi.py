@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from velodrome.guest.codegen.idioms import Blocking
-from velodrome.guest.codegen.steps import CONTENT_TYPE, HandlerCode, Idiom, Lines, compiled, indented
+from velodrome.guest.codegen.steps import CONTENT_TYPE, HandlerCode, Idiom, Lines, compile_lines, indent
 from velodrome.guest.interface import URLLIB3, Interface, lazily
 from velodrome.guest.recipe import Recipe, filler, served_here
 
@@ -32,8 +32,8 @@ def set_up_site(recipe: Recipe, upstream: str, idiom: Idiom, title: str) -> None
         before, end = [], "return HttpResponse(BODY, headers=%r)" % headers
         code.names["BODY"] = filler(code.size)
     define = "async def" if idiom.wait else "def"
-    lines = [*before, "%s view(request):" % define, *indented([*code.lines, end])]
-    view: Any = compiled("view", lines, code.names, title)
+    lines = [*before, "%s view(request):" % define, *indent([*code.lines, end])]
+    view: Any = compile_lines("view", lines, code.names, title)
     settings.configure(
         DEBUG=False,
         ALLOWED_HOSTS=["*"],

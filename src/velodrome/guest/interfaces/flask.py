@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from velodrome.guest.codegen.idioms import Blocking
-from velodrome.guest.codegen.steps import CONTENT_TYPE, HandlerCode, Lines, compiled, indented
+from velodrome.guest.codegen.steps import CONTENT_TYPE, HandlerCode, Lines, compile_lines, indent
 from velodrome.guest.interface import URLLIB3, Interface, lazily
 from velodrome.guest.recipe import Recipe, filler, served_here
 
@@ -31,10 +31,10 @@ def build(recipe: Recipe, upstream: str) -> Any:
         before, answer = [], "BODY"
         code.names["BODY"] = filler(code.size)
     end = "return Response(%s, content_type=%r)" % (answer, CONTENT_TYPE)
-    lines = [*before, "def view():", *indented([*code.lines, end])]
+    lines = [*before, "def view():", *indent([*code.lines, end])]
     app = Flask(__name__, static_folder=None)
     app.add_url_rule(
-        "/", "view", compiled("view", lines, code.names, "flask " + recipe.name), methods=[recipe.method]
+        "/", "view", compile_lines("view", lines, code.names, "flask " + recipe.name), methods=[recipe.method]
     )
     return app
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from velodrome.guest.codegen.idioms import Awaiting
-from velodrome.guest.codegen.steps import CONTENT_TYPE, HandlerCode, Lines, compiled, indented
+from velodrome.guest.codegen.steps import CONTENT_TYPE, HandlerCode, Lines, compile_lines, indent
 from velodrome.guest.interface import AIOHTTP, Interface, lazily
 from velodrome.guest.recipe import Recipe, filler, served_here
 
@@ -36,9 +36,9 @@ def build(recipe: Recipe, upstream: str) -> Any:
         before, end = [], ["return Response(200, Headers(HEADERS), BODY)"]
         code.names["BODY"] = filler(code.size)
     code.names["HEADERS"] = {"Content-Type": CONTENT_TYPE}
-    lines = [*before, "async def endpoint(request):", *indented([*code.lines, *end])]
+    lines = [*before, "async def endpoint(request):", *indent([*code.lines, *end])]
     app = Robyn(__file__)
-    app.add_route(recipe.method, "/", compiled("endpoint", lines, code.names, "robyn " + recipe.name))
+    app.add_route(recipe.method, "/", compile_lines("endpoint", lines, code.names, "robyn " + recipe.name))
     return app
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from velodrome.guest.codegen.idioms import Awaiting
-from velodrome.guest.codegen.steps import CONTENT_TYPE, HandlerCode, Lines, compiled, indented
+from velodrome.guest.codegen.steps import CONTENT_TYPE, HandlerCode, Lines, compile_lines, indent
 from velodrome.guest.interface import AIOHTTP, Interface, lazily
 from velodrome.guest.recipe import Recipe, filler, served_here
 
@@ -34,8 +34,8 @@ def build(recipe: Recipe, upstream: str) -> Any:
         headers.append(("content-length", str(code.size)))
         code.names["BODY"] = filler(code.size)
         end = ["protocol.response_bytes(200, %r, BODY)" % headers]
-    lines = ["async def app(scope, protocol):", *indented([*code.lines, *end])]
-    return compiled("app", lines, code.names, "rsgi " + recipe.name)
+    lines = ["async def app(scope, protocol):", *indent([*code.lines, *end])]
+    return compile_lines("app", lines, code.names, "rsgi " + recipe.name)
 
 
 def make_app() -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from velodrome.guest.codegen.idioms import Awaiting
-from velodrome.guest.codegen.steps import CONTENT_TYPE, HandlerCode, Lines, compiled, indented
+from velodrome.guest.codegen.steps import CONTENT_TYPE, HandlerCode, Lines, compile_lines, indent
 from velodrome.guest.interface import AIOHTTP, Interface, lazily
 from velodrome.guest.recipe import Recipe, filler, served_here
 
@@ -36,10 +36,10 @@ def build(recipe: Recipe, upstream: str) -> Any:
     else:
         end = ["return raw(BODY, content_type=%r)" % CONTENT_TYPE]
         code.names["BODY"] = filler(code.size)
-    lines = ["async def endpoint(request):", *indented([*code.lines, *end])]
+    lines = ["async def endpoint(request):", *indent([*code.lines, *end])]
     app = Sanic("velodrome", configure_logging=False)
     app.config.update(REQUEST_MAX_SIZE=LONGEST_UPLOAD, ACCESS_LOG=False)
-    endpoint = compiled("endpoint", lines, code.names, "sanic " + recipe.name)
+    endpoint = compile_lines("endpoint", lines, code.names, "sanic " + recipe.name)
     app.add_route(endpoint, "/", methods=[recipe.method])
     return app
 

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from typing import Any, AsyncIterator
 
 from velodrome.guest.codegen.idioms import Awaiting
-from velodrome.guest.codegen.steps import HandlerCode, Idiom, Lines, compiled, indented
+from velodrome.guest.codegen.steps import HandlerCode, Idiom, Lines, compile_lines, indent
 from velodrome.guest.interface import AIOHTTP, Interface, lazily
 from velodrome.guest.recipe import Recipe, filler, served_here
 
@@ -32,8 +32,8 @@ def endpoint(recipe: Recipe, upstream: str, idiom: Idiom, parameter: str, title:
     else:
         before, end = [], "return HTMLResponse(BODY)"
         code.names["BODY"] = filler(code.size)
-    lines = [*before, "async def endpoint(%s):" % parameter, *indented([*code.lines, end])]
-    return compiled("endpoint", lines, code.names, title)
+    lines = [*before, "async def endpoint(%s):" % parameter, *indent([*code.lines, end])]
+    return compile_lines("endpoint", lines, code.names, title)
 
 
 interface = Interface(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Callable, Sequence, Set
 
 from velodrome.guest.codegen.idioms import CONNECTIONS, TIMEOUT_S, Awaiting
-from velodrome.guest.codegen.steps import CONTENT_TYPE, HandlerCode, Lines, compiled, indented
+from velodrome.guest.codegen.steps import CONTENT_TYPE, HandlerCode, Lines, compile_lines, indent
 from velodrome.guest.interface import Interface, lazily
 from velodrome.guest.recipe import Recipe, filler, served_here
 
@@ -105,8 +105,8 @@ def application(
         code.names["BODY"] = filler(code.size)
     head = ["self.set_header('Content-Type', %r)" % CONTENT_TYPE]
     method = recipe.method.lower()
-    lines = ["%s %s(self):" % (define, method), *indented([*code.lines, *head, *end])]
-    handle = compiled(method, lines, code.names, "tornado " + recipe.name)
+    lines = ["%s %s(self):" % (define, method), *indent([*code.lines, *head, *end])]
+    handle = compile_lines(method, lines, code.names, "tornado " + recipe.name)
     endpoint = type("Endpoint", (RequestHandler,), {method: decorate(handle)})
     # Tornado has no switch for its log of requests: a function that logs none.
     return Application([("/", endpoint)], log_function=lambda handler: None)
@@ -122,7 +122,7 @@ def _chat(code: HandlerCode, define: str, decorate: Callable[[Any], Any]) -> Any
     receivers = "tuple(members)" if code.to_room else "(self,)"
     lines = [
         "%s on_message(self, message):" % define,
-        *indented(code.lines),
+        *indent(code.lines),
         "    binary = isinstance(message, bytes)",
         "    for member in %s:" % receivers,
         "        try:",
@@ -132,7 +132,7 @@ def _chat(code: HandlerCode, define: str, decorate: Callable[[Any], Any]) -> Any
     ]
     if define == "def":  # a generator, whether or not a step waits
         lines.append("    yield []")
-    handle = decorate(compiled("on_message", lines, code.names, "tornado " + code.recipe.name))
+    handle = decorate(compile_lines("on_message", lines, code.names, "tornado " + code.recipe.name))
 
     class Endpoint(WebSocketHandler):  # type: ignore[misc]
         """One member."""

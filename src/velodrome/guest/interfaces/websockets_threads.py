@@ -6,7 +6,7 @@ from threading import Lock
 from typing import Any
 
 from velodrome.guest.codegen.idioms import Blocking
-from velodrome.guest.codegen.steps import HandlerCode, Lines, compiled, indented
+from velodrome.guest.codegen.steps import HandlerCode, Lines, compile_lines, indent
 from velodrome.guest.interface import Interface, lazily
 from velodrome.guest.interfaces.websockets_asyncio import WEBSOCKETS
 from velodrome.guest.recipe import Recipe, served_here
@@ -48,12 +48,12 @@ def build(recipe: Recipe, upstream: str) -> Any:
         "        members.add(connection)",
         "    try:",
         "        for message in connection:",
-        *indented(indented(indented([*code.lines, *give]))),
+        *indent(indent(indent([*code.lines, *give]))),
         "    finally:",
         "        with lock:",
         "            members.discard(connection)",
     ]
-    return compiled("converse", lines, code.names, "websockets " + recipe.name)
+    return compile_lines("converse", lines, code.names, "websockets " + recipe.name)
 
 
 def make_app() -> Any:

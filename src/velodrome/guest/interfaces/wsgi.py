@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from velodrome.guest.codegen.idioms import Blocking
-from velodrome.guest.codegen.steps import CONTENT_TYPE, REASONS, HandlerCode, Lines, compiled, indented
+from velodrome.guest.codegen.steps import CONTENT_TYPE, REASONS, HandlerCode, Lines, compile_lines, indent
 from velodrome.guest.interface import URLLIB3, Interface, lazily
 from velodrome.guest.recipe import Recipe, filler, served_here
 
@@ -40,8 +40,8 @@ def build(recipe: Recipe, upstream: str) -> Any:
         code.names["BODY"] = filler(code.size)
         headers = [("Content-Type", CONTENT_TYPE), ("Content-Length", str(code.size))]
         end = ["start_response('200 OK', %r)" % headers, "return (BODY,)"]
-    lines = [*before, "def app(environ, start_response):", *indented([*code.lines, *end])]
-    return compiled("app", lines, code.names, "wsgi " + recipe.name)
+    lines = [*before, "def app(environ, start_response):", *indent([*code.lines, *end])]
+    return compile_lines("app", lines, code.names, "wsgi " + recipe.name)
 
 
 def make_app() -> Any:

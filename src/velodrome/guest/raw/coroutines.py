@@ -380,11 +380,11 @@ class Asker:
         while True:
             kept = bool(self._idle)
             try:
-                talk = self._idle.pop() if kept else (yield from self._connected())
+                talk = self._idle.pop() if kept else (yield from self._connect())
             except OSError:
                 return 0
             try:
-                status, keep = yield from self._exchanged(talk, request)
+                status, keep = yield from self._exchange(talk, request)
             except OSError:
                 yield from talk.close()
                 if kept:  # it may have been closed as it lay idle
@@ -396,7 +396,7 @@ class Asker:
                 yield from talk.close()
             return status
 
-    def _connected(self) -> Waiting:
+    def _connect(self) -> Waiting:
         """Return a new connection. Raises OSError."""
         family = socket.AF_INET6 if ":" in self._address[0] else socket.AF_INET
         connecting = socket.socket(family, socket.SOCK_STREAM)
@@ -411,7 +411,7 @@ class Asker:
             raise OSError(error, "no connection")
         return talk
 
-    def _exchanged(self, talk: Talk, request: bytes) -> Waiting:
+    def _exchange(self, talk: Talk, request: bytes) -> Waiting:
         """Send a request and return the status of the answer, and whether the connection can be kept."""
         yield from talk.send(request, self._timeout_s)
         received = b""

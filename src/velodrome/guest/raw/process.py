@@ -108,7 +108,7 @@ def open_blocking_listener(options: argparse.Namespace) -> socket.socket:
     return listener
 
 
-def accepted_now(listener: socket.socket) -> Iterator[socket.socket]:
+def accept_waiting(listener: socket.socket) -> Iterator[socket.socket]:
     """Yield all connections that wait to be accepted, set not to block."""
     while True:
         try:

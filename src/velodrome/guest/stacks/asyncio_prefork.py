@@ -33,7 +33,7 @@ stack = Stack(
 )
 
 
-def forked(converse: Any, listener: socket.socket, backlog: int, count: int) -> List[int]:
+def fork_children(converse: Any, listener: socket.socket, backlog: int, count: int) -> List[int]:
     """Fork `count` children that serve, and return their ids."""
     life = life_line()
     children = []
@@ -71,7 +71,7 @@ def main() -> None:
     children: List[int] = []
     try:
         with sigterm_held_back():
-            children = forked(converse, listener, options.backlog, options.workers - 1)
+            children = fork_children(converse, listener, options.backlog, options.workers - 1)
         asyncio.run(serve(converse, listener, options.backlog))
     finally:
         for pid in children:

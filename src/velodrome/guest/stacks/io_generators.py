@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Any
 
 from velodrome.guest.raw.coroutines import READ, Talk, Trampoline, Waiting
-from velodrome.guest.raw.process import accepted_now, arguments, command, end_on_sigterm, open_listener
+from velodrome.guest.raw.process import accept_waiting, arguments, command, end_on_sigterm, open_listener
 from velodrome.guest.stack import Launch, Process, Stack
 from velodrome.guest.workers import load
 
@@ -38,7 +38,7 @@ def receive(listener: Any, converse: Any, trampoline: Trampoline) -> Waiting:
     """Take connections in as they come, for ever."""
     while True:
         yield (READ, listener.fileno(), None)
-        for connected in accepted_now(listener):
+        for connected in accept_waiting(listener):
             trampoline.start(attend(Talk(connected), converse))
 
 

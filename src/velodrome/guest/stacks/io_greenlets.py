@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from velodrome.guest.raw.coroutines import READ, Attended, Hub, hub
-from velodrome.guest.raw.process import accepted_now, arguments, command, end_on_sigterm, open_listener
+from velodrome.guest.raw.process import accept_waiting, arguments, command, end_on_sigterm, open_listener
 from velodrome.guest.stack import Launch, Process, Stack
 from velodrome.guest.workers import load
 
@@ -38,7 +38,7 @@ def receive(listener: Any, converse: Any, of: Hub) -> None:
     """Take connections in as they come, for ever."""
     while True:
         of.until_ready(READ, listener.fileno())
-        for connected in accepted_now(listener):
+        for connected in accept_waiting(listener):
             of.start(attend, Attended(connected), converse)
 
 

@@ -56,12 +56,12 @@ class _Search:
             blocks = [self._block(counts) for _ in range(self.search.blocks)]
             if sum(block is None for block in blocks) > 1:
                 return self._beyond(self._spoilt())
-            found = self._judged(counts)
+            found = self._judge(counts)
             if found.ending is Ending.CONVERGED:
                 break
         return found
 
-    def _ended(
+    def _end(
         self, ending: Ending, because: str, count: Interval | None = None, rps: Interval | None = None
     ) -> ConnectionsFound:
         return ConnectionsFound(ending, count, rps, because, tuple(self.samples))
@@ -87,7 +87,7 @@ class _Search:
             flat = 0 if sample.rps > RISES * best else flat + 1
             best = max(best, sample.rps)
             if best <= 0:
-                return self._ended(Ending.CANNOT, "nothing was answered right")
+                return self._end(Ending.CANNOT, "nothing was answered right")
             if flat == 2:
                 return None
             if count >= self.search.most:
@@ -102,10 +102,10 @@ class _Search:
     def _beyond(self, because: str) -> ConnectionsFound:
         good = [sample for sample in self.samples if not sample.spoilt]
         if not good:
-            return self._ended(Ending.CANNOT, because)
+            return self._end(Ending.CANNOT, because)
         best = max(good, key=lambda sample: sample.rps)
         count, rps = float(best.connections), best.rps
-        return self._ended(Ending.BEYOND, because, Interval(count, count, count), Interval(rps, rps, rps))
+        return self._end(Ending.BEYOND, because, Interval(count, count, count), Interval(rps, rps, rps))
 
     def _means(self) -> dict[int, float]:
         found: dict[int, list[float]] = {}
@@ -144,7 +144,7 @@ class _Search:
         found = [self._try(count) for count in (counts if forward else counts[::-1])]
         return None if any(sample.spoilt for sample in found) else found
 
-    def _judged(self, counts: Sequence[int]) -> ConnectionsFound:
+    def _judge(self, counts: Sequence[int]) -> ConnectionsFound:
         blocks = self._blocks(counts)
         most = max(counts, key=lambda count: statistics.fmean(block[count] for block in blocks))
         ratios = {count: [math.log(block[count] / block[most]) for block in blocks] for count in counts}
@@ -161,8 +161,8 @@ class _Search:
         mean = statistics.fmean(rps)
         intervals = Interval(low, mid, high), Interval(mean - half, mean, mean + half)
         if high <= 2 * low:
-            return self._ended(Ending.CONVERGED, "", *intervals)
-        return self._ended(Ending.SPENT, f"{len(blocks)} blocks vary too much", *intervals)
+            return self._end(Ending.CONVERGED, "", *intervals)
+        return self._end(Ending.SPENT, f"{len(blocks)} blocks vary too much", *intervals)
 
     def _blocks(self, counts: Sequence[int]) -> list[dict[int, float]]:
         """Return the whole blocks at the end of what was measured, without those that were spoilt."""
@@ -250,11 +250,11 @@ def scalability(samples: Sequence[Sample]) -> Scalability | None:
         return None
     counts = np.array([float(sample.connections) for sample in valid])
     rates = np.array([sample.rps for sample in valid])
-    found = _fitted(counts, rates)
+    found = _fit(counts, rates)
     law = _curve(found.coefficients, counts)
     if not np.all(law > 0):
         return None
-    drawn = _bootstrapped(counts, law, found, np.random.default_rng(SEED))
+    drawn = _bootstrap(counts, law, found, np.random.default_rng(SEED))
     service, contention, coherency, bend = (_interval(found, drawn, *ratio) for ratio in _RATIOS)
     peak, at, best = _peak(found, drawn, coherency, bend, float(counts.max()))
     return Scalability(
@@ -280,7 +280,7 @@ def _curve(coefficients: Floats, counts: Floats) -> Floats:
     return found
 
 
-def _fitted(counts: Floats, rates: Floats) -> _Fit:
+def _fit(counts: Floats, rates: Floats) -> _Fit:
     """Least squares of X ÷ X̂ − 1: the terms of N ÷ X̂, weighted by X ÷ N, against 1; weights from the law, once over."""
     weights = rates / counts
     for _ in range(3):
@@ -296,7 +296,7 @@ def _fitted(counts: Floats, rates: Floats) -> _Fit:
     return _Fit(coefficients.astype(np.float64), spread, residuals, inverse.astype(np.float64))
 
 
-def _bootstrapped(counts: Floats, law: Floats, found: _Fit, random: np.random.Generator) -> _Drawn:
+def _bootstrap(counts: Floats, law: Floats, found: _Fit, random: np.random.Generator) -> _Drawn:
     """Fit the law to itself with residuals drawn anew, again and again; all at once, because weights stay."""
     design = _terms(counts) * (law / counts)[:, None]
     solve = np.linalg.pinv(design)

@@ -467,7 +467,7 @@ def bounding(measured: Measurement, slots: int | None, workers: int) -> Bottom:
         if held >= FULL * slots:
             return Bottom(
                 Bound.SLOTS,
-                f"its {quantity.grouped(slots)} slot{' is' if slots == 1 else 's are'} in use: "
+                f"its {quantity.thousands(slots)} slot{' is' if slots == 1 else 's are'} in use: "
                 f"{quantity.rate(measured.load.throughput_rps)} × {quantity.milliseconds(mean_ms)} ms",
             )
     return Bottom(

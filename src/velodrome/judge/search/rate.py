@@ -332,7 +332,7 @@ class _Search:
         prove = self.measuring.prove
         if prove is None or found.interval is None or found.ending not in PROVABLE:
             return found
-        return replace(found, claim=self._proven(found.interval.low, prove))
+        return replace(found, claim=self._prove(found.interval.low, prove))
 
     def _try(self, rate: float, measure: Callable[[float], Probe]) -> Probe:
         probe = measure(rate)
@@ -342,7 +342,7 @@ class _Search:
     def _spent(self) -> bool:
         return len(self.probes) >= self.limits.most
 
-    def _ended(self, ending: Ending, because: str, interval: Interval | None = None) -> RateFound:
+    def _end(self, ending: Ending, because: str, interval: Interval | None = None) -> RateFound:
         boots = len({probe.boot for probe in self._conclusive()})
         return RateFound(ending, interval, because, tuple(self.probes), boots)
 
@@ -354,13 +354,13 @@ class _Search:
         rate = min(max(self.limits.first, self.limits.lowest), self.limits.highest)
         while not self._spent():
             if why := self.measuring.stopped():
-                return self._ended(Ending.CANNOT, f"{why} before it was found where it begins to break")
+                return self._end(Ending.CANNOT, f"{why} before it was found where it begins to break")
             probe = self._try(rate, self.measuring.look)
             if probe.everywhere:
-                return self._ended(Ending.NEVER, probe.why)
+                return self._end(Ending.NEVER, probe.why)
             if probe.held is None and not probe.spoilt:
                 if self._tried(rate) >= LEAST_TRIALS:
-                    return self._ended(Ending.CANNOT, probe.why)
+                    return self._end(Ending.CANNOT, probe.why)
                 continue
             if probe.spoilt and self._tried(rate) < LEAST_TRIALS:
                 # The machine may have paused, and once is no limit.
@@ -375,7 +375,7 @@ class _Search:
             if following is None:
                 return self._at_the_end(held)
             rate = following
-        return self._ended(
+        return self._end(
             Ending.CANNOT, f"{len(self.probes)} trials were not enough to find where it begins to break"
         )
 
@@ -406,33 +406,33 @@ class _Search:
                 next((probe.spoilt for probe in reversed(self.probes) if probe.spoilt), "")
                 or "no higher rate was to be tried"
             )
-            return self._ended(Ending.BEYOND, why, Interval(best, best, best))
+            return self._end(Ending.BEYOND, why, Interval(best, best, best))
         last = self.probes[-1]
         if last.spoilt:
-            return self._ended(Ending.CANNOT, last.spoilt)
-        return self._ended(Ending.NEVER, last.why)
+            return self._end(Ending.CANNOT, last.spoilt)
+        return self._end(Ending.NEVER, last.why)
 
     def _narrow(self) -> RateFound:
         """Load near the edge, so often on each boot, until the interval is narrow."""
-        self.edge = self._known()
+        self.edge = self._edge_so_far()
         reboot = self.measuring.reboot
         boots = 1
         while True:
             for _ in range(self.limits.loads):
                 if why := self.measuring.stopped():
                     reason = f"{why} after {len(self.probes)} loads on {_boots(boots)}"
-                    return self._ended(Ending.SPENT, reason, self._interval())
+                    return self._end(Ending.SPENT, reason, self._interval())
                 if (ended := self._near()) is not None:
                     return ended
             found = self._interval()
             wide = math.log(found.high / found.low) / 2 > math.log(1 + self.limits.tolerance)
             if not wide and (reboot is None or boots >= self.limits.boots):
-                return self._ended(Ending.CONVERGED, "", found)
+                return self._end(Ending.CONVERGED, "", found)
             if len(self.probes) + self.limits.loads > self.limits.most and (
                 reboot is None or boots >= self.limits.boots
             ):
                 why = f"{len(self.probes)} loads on {_boots(boots)} were spent: they vary too much"
-                return self._ended(Ending.SPENT, why, found)
+                return self._end(Ending.SPENT, why, found)
             if reboot is not None:
                 reboot()
                 self.fresh = True
@@ -447,16 +447,16 @@ class _Search:
         probe = self._try(min(max(rate, self.limits.lowest), self.limits.highest), self.measuring.near)
         self.fresh = False
         if probe.everywhere:
-            return self._ended(Ending.NEVER, probe.why)
+            return self._end(Ending.NEVER, probe.why)
         if probe.spoilt or probe.held is None:
             self.spoilt += 1
             if self.spoilt > LEAST_TRIALS + 1:
-                return self._ended(Ending.CANNOT, probe.spoilt or probe.why, self._interval())
+                return self._end(Ending.CANNOT, probe.spoilt or probe.why, self._interval())
             return None
         self.edge.learn(probe)
         found = self._interval()
         if found.high >= self.edge.high * 0.95 or found.low <= self.edge.low * 1.05:
-            self.edge = self._known()
+            self.edge = self._edge_so_far()
         return None
 
     def _interval(self) -> Interval:
@@ -468,7 +468,7 @@ class _Search:
         """Return the boot that the next load is on, as far as is known."""
         return -1 if self.fresh else self.probes[-1].boot
 
-    def _known(self) -> Edge:
+    def _edge_so_far(self) -> Edge:
         """Return what all loads say so far; those far from the edge only that it lies between them."""
         conclusive = self._conclusive()
         highest = max(probe.rate for probe in conclusive if probe.held)
@@ -483,7 +483,7 @@ class _Search:
                 known.learn(probe)
         return known
 
-    def _proven(self, claim: float, prove: Callable[[float], Probe | None]) -> Claim | None:
+    def _prove(self, claim: float, prove: Callable[[float], Probe | None]) -> Claim | None:
         """Load at the rate that is to be claimed, each time on a fresh boot, and lower it where that does not hold.
 
         None: there was no time for a single proof.

@@ -47,7 +47,7 @@ def crowd(candidate: Candidate, alone: Observation) -> int:
     return max(LEAST_CROWD, min(round(CROWDED * in_work), held, MOST_CROWD))
 
 
-def looked(candidate: Candidate, alone: Observation, loaded: Observation, cpus: int) -> Looked | None:
+def look_of(candidate: Candidate, alone: Observation, loaded: Observation, cpus: int) -> Looked | None:
     """Return what two loads of one candidate say of its stack; None where they say nothing."""
     if not alone.mean_ms or not loaded.cpu_us or loaded.throughput_rps <= 0:
         return None
@@ -83,7 +83,7 @@ def enough(candidates: Sequence[Candidate], look: Looked) -> Candidate | None:
     return min(able, key=lambda candidate: (candidate.slots or 0, candidate.label), default=None)
 
 
-def seen_with_few(look: Looked, candidate: Candidate, loaded: Observation) -> Looked:
+def with_fewer_slots(look: Looked, candidate: Candidate, loaded: Observation) -> Looked:
     """Return a look with the results of a load of fewer slots."""
     if candidate.slots_each is None or not loaded.cpu_us or loaded.spoilt or loaded.failed:
         return look
@@ -100,7 +100,7 @@ def forecast(candidate: Candidate, look: Looked, cpus: int) -> Forecast:
     ]
     if candidate.slots is not None:
         held = quantity.milliseconds(stay_s * 1000)
-        bounds.append((candidate.slots / stay_s, f"{quantity.grouped(candidate.slots)} slots ÷ {held} ms"))
+        bounds.append((candidate.slots / stay_s, f"{quantity.thousands(candidate.slots)} slots ÷ {held} ms"))
     if look.at_once is not None:
         amount = quantity.number(look.at_once)
         bounds.append(
@@ -214,10 +214,10 @@ def _able(tuned: Tuned, entry: Entry, cpus: int, factor: float) -> float:
     """Return what a candidate would do if requests waited so many times as long."""
     look = tuned.looks[entry.candidate.contestant.stack]
     longer = replace(look, alone_ms=look.alone_ms + (factor - 1) * look.wait_ms)
-    return _part(tuned, entry) * _allowed(entry.candidate, longer, cpus)
+    return _part(tuned, entry) * _share_allowed(entry.candidate, longer, cpus)
 
 
-def _allowed(candidate: Candidate, look: Looked, cpus: int) -> float:
+def _share_allowed(candidate: Candidate, look: Looked, cpus: int) -> float:
     return forecast(candidate, look, cpus).rps
 
 

@@ -67,7 +67,7 @@ class Groups:
     @property
     def stacks(self) -> tuple[str, ...]:
         """All of them, in the order of the grid."""
-        return tuple(dict.fromkeys(one.contestant.stack for one in self.grid))
+        return tuple(dict.fromkeys(candidate.contestant.stack for candidate in self.grid))
 
     @property
     def raced(self) -> int:
@@ -99,12 +99,12 @@ class Groups:
         """
         self.home = host
         own = self._taken.get(host, [])
-        finalists = [one for field in self._others() if field.arms for one in field.qualified]
-        stacks = dict.fromkeys(one.candidate.contestant.stack for one in own)
-        grid = [*(one for stack in stacks for one in self._of(stack)), *finalists]
+        finalists = [candidate for field in self._others() if field.arms for candidate in field.qualified]
+        stacks = dict.fromkeys(taken.candidate.contestant.stack for taken in own)
+        grid = [*(candidate for stack in stacks for candidate in self._of(stack)), *finalists]
         self.final = Field(grid if self.fields else self.grid, self.wanted)
-        for one in own:
-            self.final.take(one.candidate, one.observed)
+        for taken in own:
+            self.final.take(taken.candidate, taken.observed)
         return self.final
 
     def next_home(self, prepared: Collection[str]) -> str:
@@ -122,24 +122,26 @@ class Groups:
         return Field(self.grid, self.wanted).candidate_of(contestant)
 
     def _of(self, stack: str) -> tuple[Candidate, ...]:
-        return tuple(one for one in self.grid if one.contestant.stack == stack)
+        return tuple(candidate for candidate in self.grid if candidate.contestant.stack == stack)
 
     def _give(self, stack: str, host: str) -> None:
         owner = self._owners.get(stack)
         self._owners[stack] = host
         if owner is not None and owner != host:  # what is left of its group, without that stack
-            left = [one for one in self._taken.pop(owner, []) if one.candidate.contestant.stack != stack]
+            left = [
+                taken for taken in self._taken.pop(owner, []) if taken.candidate.contestant.stack != stack
+            ]
             self.fields.pop(owner, None)
-            for one in left:
-                self._into(owner, one)
+            for taken in left:
+                self._into(owner, taken)
 
-    def _into(self, host: str, one: _Taken) -> None:
+    def _into(self, host: str, taken: _Taken) -> None:
         field = self.field(host)
-        stack = one.candidate.contestant.stack
+        stack = taken.candidate.contestant.stack
         if all(other.contestant.stack != stack for other in field.grid):
             field.grid += self._of(stack)
-        field.take(one.candidate, one.observed)
-        self._taken.setdefault(host, []).append(one)
+        field.take(taken.candidate, taken.observed)
+        self._taken.setdefault(host, []).append(taken)
 
     def _is_open(self, host: str) -> bool:
         return host not in self.fields or self.fields[host].is_open
@@ -171,11 +173,11 @@ class Groups:
 
     # --- the end
 
-    def tuned(self, out_of_time: bool) -> Tuned:
+    def result(self, out_of_time: bool) -> Tuned:
         """Return what came of it; `out_of_time`: no more could be measured."""
-        found = self.final.tuned(out_of_time)
+        found = self.final.result(out_of_time)
         groups = {
-            host: field.tuned(out_of_time)
+            host: field.result(out_of_time)
             for host, field in self.fields.items()
             if field.arms and host != self.home
         }
@@ -183,11 +185,11 @@ class Groups:
         unseen = [stack for stack in self.stacks if stack not in self._owners] if self.fields else []
         others = [
             _beaten(entry)
-            for one in (
+            for group in (
                 *groups.values(),
-                *(field.tuned() for field in self._others() if not field.arms),
+                *(field.result() for field in self._others() if not field.arms),
             )
-            for entry in one.entries
+            for entry in group.entries
             if entry.candidate.label not in known
         ]
         late = [
@@ -199,13 +201,13 @@ class Groups:
         ending, because = found.ending, found.because
         if self.final.best is None and groups:
             ending, because = self._nobody(groups)
-        elif ending is TuneEnding.SETTLED and (unseen or any(one.is_open for one in self._others())):
+        elif ending is TuneEnding.SETTLED and (unseen or any(other.is_open for other in self._others())):
             ending = TuneEnding.SPENT
             because = f"after {trials} loads others may be as good (more time, --budget, may settle it)"
         rank = list(Fate)
         entries = [*found.entries, *others, *late]
         entries.sort(key=lambda entry: rank.index(entry.fate))
-        looks = {stack: look for one in groups.values() for stack, look in one.looks.items()}
+        looks = {stack: look for group in groups.values() for stack, look in group.looks.items()}
         return replace(
             found,
             ending=ending,
@@ -222,7 +224,7 @@ class Groups:
         if any(field.leader is not None for field in self._others()):
             why = "there was no time to measure the best of each host on one of them (more: --budget)"
             return TuneEnding.CANNOT, why
-        never = [one for one in groups.values() if one.ending is TuneEnding.NEVER]
+        never = [group for group in groups.values() if group.ending is TuneEnding.NEVER]
         first = next(iter(never or groups.values()))
         return first.ending, first.because
 
@@ -247,8 +249,8 @@ class Groups:
         """
         if host == self.home or host not in self.fields:
             return None
-        there = {one.candidate.label: one for one in self.fields[host].arms}
-        both = [(there[one.candidate.label], one) for one in self.final.arms if one.candidate.label in there]
+        there = {arm.candidate.label: arm for arm in self.fields[host].arms}
+        both = [(there[arm.candidate.label], arm) for arm in self.final.arms if arm.candidate.label in there]
         looks = {
             last.candidate.contestant.stack: math.log(first.forecast.rps / last.forecast.rps)
             for first, last in both
@@ -276,13 +278,13 @@ def _differs(beside: Interval | None) -> bool:
     return beside is not None and not (beside.low <= 1 + INDIFFERENT and beside.high >= 1 / (1 + INDIFFERENT))
 
 
-def _is_measured(one: Arm) -> bool:
-    return one.running and bool(one.known.holds)
+def _is_measured(arm: Arm) -> bool:
+    return arm.running and bool(arm.known.holds)
 
 
-def _variance(one: Arm) -> float:
+def _variance(arm: Arm) -> float:
     """Of the logarithm of what is known of an arm, by its interval."""
-    found = one.known.interval(REPORTED)
+    found = arm.known.interval(REPORTED)
     return (math.log(found.high / found.low) / 2 / NORMAL) ** 2
 
 

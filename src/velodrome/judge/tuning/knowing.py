@@ -105,19 +105,19 @@ class Edge:
 
     def interval(self, share: float) -> Interval:
         """Return the middle of the starts with the interval that holds it with this probability."""
-        known = self._known().sum(axis=(0, 1))
+        known = self._probabilities().sum(axis=(0, 1))
         low, mid, high = self._quantiles(known, ((1 - share) / 2, 0.5, (1 + share) / 2))
         return Interval(low, mid, high)
 
     def next(self, boot: int) -> float:
         """Return the rate whose answer halves what is not known of the threshold of this start."""
-        rest = self._known(but=boot)
+        rest = self._probabilities(but=boot)
         here = self._spread(rest).sum(axis=0)
         if boot in self._likely:
             here = here * self._likely[boot]
         return self._quantiles(here.sum(axis=0), (0.5,))[0]
 
-    def _known(self, but: int | None = None) -> Floats:
+    def _probabilities(self, but: int | None = None) -> Floats:
         """Return the probability of spread, width and middle by all starts but one."""
         shape = (len(BETWEEN), len(self._widths), len(self._logs))
         found: Floats = np.broadcast_to(self._prior, shape).copy()

@@ -23,9 +23,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from velodrome.judge.search.holding import ALONE_S
-from velodrome.judge.tuning.forecasting import crowd, enough, forecast, looked, seen_with_few
+from velodrome.judge.tuning.forecasting import crowd, enough, forecast, look_of, with_fewer_slots
 from velodrome.judge.tuning.knowing import LEAST_BOOTS, REPORTED, Confirmed, Costs, Known, Rates, Spread
-from velodrome.judge.words import listed
+from velodrome.judge.words import list_names
 from velodrome.model import quantity
 from velodrome.model.measurement import Purpose
 from velodrome.model.quantity import Interval
@@ -317,12 +317,12 @@ class Field:
         elif sight.look is None:
             self._compare(stack, sight, observed)
         else:
-            self._enter_all(stack, seen_with_few(sight.look, candidate, observed))
+            self._enter_all(stack, with_fewer_slots(sight.look, candidate, observed))
 
     def _compare(self, stack: str, sight: _Sight, loaded: Observation) -> None:
         assert sight.alone is not None
         sight.loaded = loaded
-        sight.look = looked(self._smallest(stack), sight.alone, loaded, self.wanted.cpus)
+        sight.look = look_of(self._smallest(stack), sight.alone, loaded, self.wanted.cpus)
         if sight.look is None or loaded.failed:
             why = loaded.failed or loaded.spoilt or "it answered nothing right"
             self.lose([stack], Fate.FAILED, why)
@@ -484,9 +484,10 @@ class Field:
     def qualified(self) -> list[Candidate]:
         """Who may be the best of all if these are only a group: the leader, and those that may be better still."""
         left = sorted(
-            (one for one in self.rivals() if one.trials and self.contends(one)), key=lambda one: -one.upper
+            (rival for rival in self.rivals() if rival.trials and self.contends(rival)),
+            key=lambda arm: -arm.upper,
         )
-        by_label = {one.candidate.label: one.candidate for one in (*self.finalists[:1], *left[:KEPT])}
+        by_label = {arm.candidate.label: arm.candidate for arm in (*self.finalists[:1], *left[:KEPT])}
         return [*by_label.values()]
 
     @property
@@ -496,12 +497,12 @@ class Field:
 
     # --- the end
 
-    def tuned(self, out_of_time: bool = False) -> Tuned:
+    def result(self, out_of_time: bool = False) -> Tuned:
         """Return what came of the race; `out_of_time`: no more could be measured."""
         unseen = self.unseen
         late = bool(unseen)
         others = self._entries(unseen, Fate.UNTRIED, UNSEEN_WHY)
-        ended = self._ended(out_of_time or late)
+        ended = self._what_was_spent(out_of_time or late)
         rivals = [rival.candidate.label for rival in self.rivals() if self.contends(rival)]
         spent = ended if late or rivals else ""
         untried = late or any(arm.out is None for arm in self.arms)
@@ -517,14 +518,14 @@ class Field:
             if untried and (out_of_time or late) and ending is TuneEnding.NEVER:
                 ending, why = TuneEnding.CANNOT, f"after {ended} no rate had held: {why}"
         else:
-            others_named = f": {listed(rivals)}" if rivals else ""
+            others_named = f": {list_names(rivals)}" if rivals else ""
             why = _unsure(best) or (f"after {spent} others may be as good{others_named}" if spent else "")
             ending = TuneEnding.SPENT if why else TuneEnding.SETTLED
         return Tuned(
             self.wanted.goal, ending, why, tuple(entries), dict(self.looks), self.trials, len(self.grid)
         )
 
-    def _ended(self, out_of_time: bool) -> str:
+    def _what_was_spent(self, out_of_time: bool) -> str:
         """Return what it was that was spent."""
         if out_of_time or self.raced < self.wanted.most:
             return f"{self.trials} loads in the time there was (more, --budget, may settle it)"
@@ -651,9 +652,9 @@ class _Race:
 
     def _look(self, stack: str) -> Loads:
         while (step := self.field.next_look(stack)) is not None:
-            yield from self._measured(*step)
+            yield from self._measure(*step)
 
-    def _measured(
+    def _measure(
         self, candidate: Candidate, ask: Ask
     ) -> Generator[tuple[Candidate, Ask], Observation, Observation]:
         observed = yield candidate, ask
@@ -697,7 +698,7 @@ class _Race:
         for _ in range(loads):
             if arm.out is not None or self._spent():
                 return
-            observed = yield from self._measured(arm.candidate, self._ask(arm, boot))
+            observed = yield from self._measure(arm.candidate, self._ask(arm, boot))
             boot = observed.boot
             if arm is not self.field.leader and not self.field.contends(arm):
                 return
@@ -754,7 +755,7 @@ class _Race:
                 if not costs:
                     rate = known.next(boot) if isinstance(known, Confirmed) else arm.mid
                 ask = Ask(seconds, rate=rate, fresh=not boot, purpose=Purpose.CONFIRM)
-                observed = yield from self._measured(arm.candidate, ask)
+                observed = yield from self._measure(arm.candidate, ask)
                 boot = observed.boot
                 known = arm.confirmed
                 if arm.out is not None or arm.capped:
@@ -828,4 +829,4 @@ def tune(
     """Search the best of a grid: `race` from its beginning, and what came of it."""
     field = Field(grid, wanted)
     race(measure, field, goes_on, refine, looks_on=looks_on, confirms=confirms)
-    return field.tuned(not goes_on())
+    return field.result(not goes_on())

@@ -181,7 +181,7 @@ class UsageError(VelodromeError):
     exit_code = 2
 
 
-def printed(lines: Sequence[str], indent: int = 2) -> str:
+def quote_lines(lines: Sequence[str], indent: int = 2) -> str:
     """Return the last lines of a program as the end of a message, each on a line of its own; empty without any."""
     return "".join(["" if not lines else " Its last lines:", *(f"\n{' ' * indent}{line}" for line in lines)])
 

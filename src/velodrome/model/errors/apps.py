@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 
 from velodrome.model import quantity
-from velodrome.model.errors import UsageError, VelodromeError, printed
+from velodrome.model.errors import UsageError, VelodromeError, quote_lines
 
 UNFINISHED = re.compile("does not finish (an answer|a response)")
 """In the reason of a server that accepts connections and does not respond."""
@@ -17,7 +17,7 @@ class AppRaisesError(UsageError):
 
     def __init__(self, app: str, lines: Sequence[str], cure: str) -> None:
         self.lines = tuple(lines)
-        super().__init__(f"{app} cannot be imported:{''.join(_indented(lines))}\n  {cure}")
+        super().__init__(f"{app} cannot be imported:{''.join(_indent(lines))}\n  {cure}")
 
 
 class AppEndsError(UsageError):
@@ -202,7 +202,7 @@ class AppNotServedError(VelodromeError):
         self, app: str, stack: str, reason: str, last_lines: Sequence[str] = (), *, tried: bool = True
     ) -> None:
         self.tried = tried
-        output = printed(last_lines, 4)
+        output = quote_lines(last_lines, 4)
         cure = f"{_newline(output)}{HANGS}" if UNFINISHED.search(reason) else ""
         super().__init__(
             f"{app} could not be served, so nothing was measured. On {stack}: {reason}.{output}{cure}"
@@ -230,7 +230,7 @@ class AppAnswersWrongError(UsageError):
         third_parties: Sequence[str] = (),
     ) -> None:
         self.reason = reason
-        output = printed(last_lines, 4)
+        output = quote_lines(last_lines, 4)
         super().__init__(
             f"{app} does not respond correctly to the configured requests, so nothing was measured. On {stack}: "
             f"{reason}.{output}{_newline(output)}{_cure(reason, third_parties)}"
@@ -310,7 +310,7 @@ class CommandFailedError(VelodromeError):
 
     def __init__(self, option: str, command: str, how: str, last_lines: Sequence[str] = ()) -> None:
         super().__init__(
-            f"{option} '{command}' failed ({how}), so nothing was measured.{printed(last_lines, 4)}"
+            f"{option} '{command}' failed ({how}), so nothing was measured.{quote_lines(last_lines, 4)}"
         )
 
 
@@ -392,13 +392,13 @@ class NotFromRevisionError(UsageError):
         )
 
 
-def _indented(lines: Sequence[str]) -> list[str]:
+def _indent(lines: Sequence[str]) -> list[str]:
     return [f"\n    {line}" for line in lines]
 
 
 def _between(lines: Sequence[str]) -> str:
     """Return last lines for the middle of a message, which goes on below them."""
-    return f"{printed(lines, 4)}\n " if lines else ""
+    return f"{quote_lines(lines, 4)}\n " if lines else ""
 
 
 def _newline(output: str) -> str:

@@ -6,7 +6,7 @@ import errno
 import os
 from collections.abc import Sequence
 
-from velodrome.model.errors import UsageError, VelodromeError, printed
+from velodrome.model.errors import UsageError, VelodromeError, quote_lines
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 CURES = {
@@ -105,7 +105,7 @@ class ServerNotReadyError(VelodromeError):
     """Raised when the server of an experiment does not start, or its response is wrong."""
 
     def __init__(self, stack: str, reason: str, last_lines: Sequence[str] = ()) -> None:
-        super().__init__(f"{stack} cannot be used in this experiment: {reason}.{printed(last_lines)}")
+        super().__init__(f"{stack} cannot be used in this experiment: {reason}.{quote_lines(last_lines)}")
 
 
 class NoServerError(VelodromeError):
@@ -119,7 +119,7 @@ class NoServerError(VelodromeError):
     ) -> None:
         self.reason, self.last_lines, self.tried = reason, tuple(last_lines), tried
         text = reason if reason.startswith(label) else f"{label}: {reason}"
-        super().__init__(f"{text.rstrip('.')}.{printed(last_lines)}")
+        super().__init__(f"{text.rstrip('.')}.{quote_lines(last_lines)}")
 
 
 class ProfilerError(VelodromeError):
@@ -143,7 +143,7 @@ class UpstreamError(VelodromeError):
 
     def __init__(self, reason: str, last_lines: Sequence[str] = ()) -> None:
         self.reason, self.last_lines = reason, tuple(last_lines)
-        super().__init__(f"{self.sentence}.{printed(last_lines)}")
+        super().__init__(f"{self.sentence}.{quote_lines(last_lines)}")
 
     @property
     def sentence(self) -> str:
@@ -167,7 +167,7 @@ class CompanionFailedError(VelodromeError):
 
     def __init__(self, title: str, reason: str, last_lines: Sequence[str] = ()) -> None:
         self._title, self.reason, self.last_lines = title, reason, tuple(last_lines)
-        super().__init__(f"{self.sentence}.{printed(last_lines)}")
+        super().__init__(f"{self.sentence}.{quote_lines(last_lines)}")
 
     @property
     def sentence(self) -> str:
@@ -179,7 +179,7 @@ class ProgramError(VelodromeError):
     """Raised when a program of an experiment prints no result that can be read."""
 
     def __init__(self, program: str, how: str, last_lines: Sequence[str] = ()) -> None:
-        super().__init__(f"{program} printed no result: {how}.{printed(last_lines)}")
+        super().__init__(f"{program} printed no result: {how}.{quote_lines(last_lines)}")
 
 
 class LinkRefusedError(VelodromeError):
@@ -213,7 +213,7 @@ class LinkError(VelodromeError):
     """Raised when a link does not behave as configured, or its relay has died."""
 
     def __init__(self, link: str, reason: str, last_lines: Sequence[str] = ()) -> None:
-        super().__init__(f"the link {link} failed: {reason}.{printed(last_lines)}")
+        super().__init__(f"the link {link} failed: {reason}.{quote_lines(last_lines)}")
 
 
 class BusyError(VelodromeError):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from velodrome.model.errors import UsageError, VelodromeError, printed
+from velodrome.model.errors import UsageError, VelodromeError, quote_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,8 +23,8 @@ class IdleError(VelodromeError):
     def __init__(self, reason: str, last_lines: Sequence[str] = ()) -> None:
         below = "\n  " if last_lines else " "
         super().__init__(
-            f"idle connections cannot be opened: {reason}.{printed(last_lines)}{below}Raise the limit of open files "
-            "(ulimit -n), or use fewer connections"
+            f"idle connections cannot be opened: {reason}.{quote_lines(last_lines)}{below}Raise the limit of "
+            "open files (ulimit -n), or use fewer connections"
         )
 
 
@@ -76,8 +76,8 @@ class DriverError(VelodromeError):
     def __init__(self, driver: str, status: int, last_lines: Sequence[str]) -> None:
         self.last_lines = tuple(last_lines)
         super().__init__(
-            f"the load generator {driver} {_ended(status)} and left no result; run the trial again."
-            f"{printed(last_lines)}"
+            f"the load generator {driver} {_how_it_ended(status)} and left no result; run the trial again."
+            f"{quote_lines(last_lines)}"
         )
 
 
@@ -108,7 +108,7 @@ class DriverFailedError(DriverError):
         detail = f": {'; '.join(last_lines[-2:])}" if last_lines else " and printed nothing"
         cure = hint or "Run its command by hand to see more"
         self.args = (
-            f"{driver} {_ended(status)}{detail.rstrip('.')}. Its measurements are discarded. {cure}",
+            f"{driver} {_how_it_ended(status)}{detail.rstrip('.')}. Its measurements are discarded. {cure}",
         )
 
 
@@ -147,5 +147,5 @@ class NothingAskedError(DriverError):
         )
 
 
-def _ended(status: int) -> str:
+def _how_it_ended(status: int) -> str:
     return f"was killed by signal {-status}" if status < 0 else f"ended with exit status {status}"

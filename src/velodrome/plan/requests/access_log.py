@@ -26,6 +26,7 @@ from typing import IO, Any, cast
 
 from velodrome.model.app import Request
 from velodrome.model.errors import AccessLogError, TooLargeError
+from velodrome.model.quantity import significant
 from velodrome.plan.requests import mix
 from velodrome.plan.requests.lines import ALL, SAFE, LeftOut, left_out_sentence
 from velodrome.plan.requests.mix import MOST, Kind, Tree
@@ -294,10 +295,13 @@ class AccessLog:
             yield f"{count}; the log has no times, so there are no rates"
         else:
             ten = (
-                "" if self.peak_10s_rps is None else f", {self.peak_10s_rps:.3g} a second in the busiest ten"
+                ""
+                if self.peak_10s_rps is None
+                else f", {significant(self.peak_10s_rps)} a second in the busiest ten"
             )
             yield (
-                f"{count} in {self.seconds:,} s: {self.mean_rps:.3g} a second on average, {self.peak_rps:.0f} in the "
+                f"{count} in {self.seconds:,} s: {significant(self.mean_rps)} a second on average, "
+                f"{self.peak_rps:.0f} in the "
                 f"busiest second{ten}"
             )
         if self.drawn:
@@ -432,7 +436,7 @@ class _Reading:
         left_out = tuple(LeftOut(what, count, why) for (what, why), count in self.left_out.most_common())
         if not kept:
             raise AccessLogError(str(path), f"it leaves nothing to request: {left_out_sentence(left_out)}")
-        requests = _named(kept)
+        requests = _name_requests(kept)
         return AccessLog(
             requests=requests,
             logged=self.logged,
@@ -459,7 +463,7 @@ def _nothing_readable(unreadable: int) -> str:
     )
 
 
-def _named(kinds: list[tuple[str, str, Kind]]) -> tuple[Request, ...]:
+def _name_requests(kinds: list[tuple[str, str, Kind]]) -> tuple[Request, ...]:
     """Return a request for each, by a name that no other has."""
     found: dict[str, Request] = {}
     for method, shape, kind in kinds:

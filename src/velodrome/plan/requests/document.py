@@ -39,7 +39,7 @@ class OverflowingError(Exception):
         super().__init__(f"{place}: more than {budget}")
 
 
-def parsed(text: str, *, as_yaml: bool = False) -> Any:
+def parse_document(text: str, *, as_yaml: bool = False) -> Any:
     """Return what a text contains; `as_yaml` where the file's name says that it is YAML.
 
     Raises UnreadableError, OverflowingError.

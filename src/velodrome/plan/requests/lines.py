@@ -36,7 +36,7 @@ def read_line(text: str, folder: Path = Path()) -> Request:
 
     Raises RequestLineError for text that is none, UsageError for a file that cannot be read.
     """
-    request, status = _expected(text)
+    request, status = _split_expected(text)
     method, rest = _method(text, request)
     path_found = _PATH.match(rest)
     path = path_found[0] if path_found else ""
@@ -73,7 +73,7 @@ def kind(body: bytes) -> str:
     return "application/octet-stream" if "\ufffd" in text else "text/plain; charset=utf-8"
 
 
-def _expected(text: str) -> tuple[str, int | None]:
+def _split_expected(text: str) -> tuple[str, int | None]:
     """Return what stands before the arrow, and the status behind it."""
     arrow = _ARROW.search(text)
     # A body may end in an arrow of its own; the arrow that is meant is followed by a number.
@@ -112,7 +112,7 @@ def read_headers(texts: Sequence[str]) -> tuple[Header, ...]:
         if not colon:
             raise HeaderError("", "a header has a name and a value; write --header 'Name: value'")
         found.append((name.strip(), value.strip()))
-    return checked(found)
+    return check_headers(found)
 
 
 def lines_of(path: Path) -> tuple[str, ...]:
@@ -136,7 +136,7 @@ def lines_of(path: Path) -> tuple[str, ...]:
     return tuple(found)
 
 
-def checked(headers: Sequence[Header] | Mapping[str, str]) -> tuple[Header, ...]:
+def check_headers(headers: Sequence[Header] | Mapping[str, str]) -> tuple[Header, ...]:
     """Return headers that can be sent. Raises HeaderError."""
     found = tuple(headers.items() if isinstance(headers, Mapping) else headers)
     for name, value in found:

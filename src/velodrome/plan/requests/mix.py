@@ -89,7 +89,7 @@ def target(text: str) -> str | None:
     `text` is as the log has it: nginx writes bytes as `\\x22`, Apache as `\\"`; a proxy gets whole URLs.
     """
     if "\\" in text:
-        text = _ESCAPED.sub(_unescaped, text)
+        text = _ESCAPED.sub(_unescape, text)
     if not text.startswith("/"):
         try:
             parts = urlsplit(text)
@@ -103,7 +103,7 @@ def target(text: str) -> str | None:
     return found if len(found) <= LONGEST else None
 
 
-def _unescaped(found: re.Match[str]) -> str:
+def _unescape(found: re.Match[str]) -> str:
     digits = found[1] or found[2]
     return chr(int(digits, 16)) if digits else found[3]
 
@@ -296,7 +296,7 @@ def path(kind: Kind) -> str:
         assert kind.numbers is not None
         before, _, behind = found
         return f"{before}{{{{random {min(kind.numbers)}..{max(kind.numbers)}}}}}{behind}"
-    before, behind = _shared(kept)
+    before, behind = _common_ends(kept)
     words = [target[len(before) : len(target) - len(behind)] for target in kept]
     return f"{before}{{{{pick {'|'.join(_in_order(_by_share(words)))}}}}}{behind}"
 
@@ -307,7 +307,7 @@ def _is_range(numbers: set[int] | None) -> bool:
     return len(numbers) >= DENSE * (max(numbers) - min(numbers) + 1)
 
 
-def _shared(kept: Sequence[str]) -> tuple[str, str]:
+def _common_ends(kept: Sequence[str]) -> tuple[str, str]:
     """Return what all begin with and what all end with, whole names each."""
     before = _beginning(kept)
     begin = max(before.rfind(mark) for mark in "/?&=") + 1

@@ -106,7 +106,7 @@ def _document(path: Path) -> tuple[Node, int]:
     except UnicodeDecodeError as error:
         raise OpenApiError(str(path), f"it is no text (UTF-8): {error.reason}") from error
     try:
-        root = document.parsed(text, as_yaml=path.suffix.lower() in YAML)
+        root = document.parse_document(text, as_yaml=path.suffix.lower() in YAML)
     except document.UnreadableError as error:
         raise OpenApiError(str(path), str(error)) from error
     except document.OverflowingError as error:
@@ -159,7 +159,7 @@ class Operation:
         if self.method not in ("GET", "HEAD"):
             body = body_of(self.references, self.node, filled)
         headers = [*filled.headers, *([("Content-Type", body[0])] if body else [])]
-        path = self._base() + self._filled(filled.path)
+        path = self._base() + self._fill(filled.path)
         request = Request(
             name=self.name,
             path=path + (f"?{'&'.join(filled.query)}" if filled.query else ""),
@@ -172,7 +172,7 @@ class Operation:
             raise UnfillableError(wrong)
         return request
 
-    def _filled(self, given: Mapping[str, str]) -> str:
+    def _fill(self, given: Mapping[str, str]) -> str:
         def value(found: re.Match[str]) -> str:
             if found[1] not in given:
                 raise UnfillableError(f"the path's {{{found[1]}}} is not among its parameters")
@@ -401,9 +401,9 @@ def body_of(references: References, operation: Node, filled: Filled) -> Body | N
     """Return the body of an operation, None where it needs none. Raises UnfillableError."""
     if filled.body is not None:  # Swagger 2
         schema = filled.body.get("schema", {})
-        return _written("application/json", Filling(references).value(schema, "body"))
+        return _body_of("application/json", Filling(references).value(schema, "body"))
     if filled.form:
-        return _written(FORM, filled.form)
+        return _body_of(FORM, filled.form)
     request_body = references.node(operation.get("requestBody"))
     content = request_body.get("content")
     if not isinstance(content, Mapping) or not content:
@@ -415,7 +415,7 @@ def body_of(references: References, operation: Node, filled: Filled) -> Body | N
             raise UnfillableError(f"its body is {next(iter(content))}; JSON and forms are written")
         return None
     media = references.node(content[kind])
-    return _written(kind, _value(references, media))
+    return _body_of(kind, _value(references, media))
 
 
 def _is_json(kind: str) -> bool:
@@ -434,7 +434,7 @@ def _value(references: References, media: Node) -> Any:
     return Filling(references).value(media.get("schema", {}), "body")
 
 
-def _written(kind: str, value: Any) -> Body:
+def _body_of(kind: str, value: Any) -> Body:
     if kind == FORM:
         if not isinstance(value, dict):
             raise UnfillableError("its body is a form and no object")
@@ -548,7 +548,7 @@ class Filling:
         for found in chain(given_values(node), choices(node)):
             return self._references.take_whole(found)
         if parts := _list(node, "allOf"):
-            return self._merged(node, parts, name, depth)
+            return self._merge(node, parts, name, depth)
         for alternatives in (_list(node, "oneOf"), _list(node, "anyOf")):
             if alternatives:
                 return self._first_of(alternatives, name, depth)
@@ -557,7 +557,7 @@ class Filling:
             raise UnfillableError(f"{name} has neither an example nor a type")
         return fill(self, node, name, depth)
 
-    def _merged(self, node: Node, parts: list[Any], name: str, depth: int) -> Any:
+    def _merge(self, node: Node, parts: list[Any], name: str, depth: int) -> Any:
         values = [self.value(part, name, depth + 1) for part in parts]
         if "properties" in node:
             values.append(self._object(node, name, depth))

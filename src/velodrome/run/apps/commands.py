@@ -61,7 +61,10 @@ def around(
         if interrupts() and teardown:
             say(f"interrupted; --teardown runs now, for {longest_s:g} s at most")
         try:
-            with _uninterrupted(teardown, say, because), _run("--teardown", teardown, cwd, env, longest_s):
+            with (
+                _without_interruption(teardown, say, because),
+                _run("--teardown", teardown, cwd, env, longest_s),
+            ):
                 pass
         except CommandFailedError as error:
             say(str(error))
@@ -75,7 +78,7 @@ def around(
             except BaseException as error:
                 tear_down(error)
                 raise
-            with _uninterrupted(teardown, say), _run("--teardown", teardown, cwd, env, longest_s):
+            with _without_interruption(teardown, say), _run("--teardown", teardown, cwd, env, longest_s):
                 pass
     except KeyboardInterrupt as error:
         # Stopped halfway through the first command: there may be something to take down.
@@ -85,7 +88,7 @@ def around(
 
 
 @contextmanager
-def _uninterrupted(
+def _without_interruption(
     command: str, tell: Callable[[str], None], because: BaseException | None = None
 ) -> Iterator[None]:
     """Let no signal end the block but that of number `BREAKS_AT`, counted from the first of all.
@@ -121,7 +124,7 @@ def _run(
     if not command:
         yield ()
         return
-    with scratch.held("command") as folder:
+    with scratch.hold_folder("command") as folder:
         hand_over(folder)
         ended = folder / "ended"
         variables = {**env, "VELODROME_COMMAND": command, "VELODROME_ENDED": str(ended)}

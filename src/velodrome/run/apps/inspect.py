@@ -66,9 +66,9 @@ def look(
     """
     _refuse_impossible(app)
     within = revision.elsewhere if revision is not None else ()
-    with scratch.held("look") as folder:
+    with scratch.hold_folder("look") as folder:
         hand_over(folder)
-        report = _imported(app, variables, within, folder / "found.json", patience_s)
+        report = _import_app(app, variables, within, folder / "found.json", patience_s)
     if "problem" in report:
         raise error_of(app, variables, report)
     found = replace(
@@ -98,7 +98,7 @@ def _refuse_impossible(app: App) -> None:
         raise AppPathError(app.path, f"'{module}' is no name of a module")
 
 
-def _imported(
+def _import_app(
     app: App, variables: Mapping[str, str], within: Sequence[str], out: Path, patience_s: float
 ) -> Mapping[str, Any]:
     """Return what the process that imports the app says: also which files it imports from the folders `within`.
@@ -113,7 +113,7 @@ def _imported(
         until = time.monotonic() + patience_s
         ended = ward.wait(until - time.monotonic())
         try:
-            report: Mapping[str, Any] = json.loads(_written(out))
+            report: Mapping[str, Any] = json.loads(_read_output(out))
         except (OSError, ValueError):
             report = {}
         ward.stop(0.0)
@@ -124,7 +124,7 @@ def _imported(
     raise AppEndsError(app.path, ended.sentence, ward.tail.lines(LAST_LINES))
 
 
-def _written(out: Path) -> bytes:
+def _read_output(out: Path) -> bytes:
     """Return what the app's process wrote. It could have put anything there: a pipe, a link to another file.
 
     Raises OSError.
@@ -236,15 +236,15 @@ def cure(module: str, python: str, cwd: str, lacking: Lacking, given: Collection
     if ours:
         hint = f"Of your environment it sees only what you hand on, and it looked for more: {_handed(ours)}"
         if not lacking.speaks:
-            hint += f". If that is not it, see that it imports so: {_tried(module, python, cwd)}"
+            hint += f". If that is not it, see that it imports so: {_import_command(module, python, cwd)}"
         return hint
     return (
         "Of your environment it sees only PATH and the like: hand on by --env NAME what its settings need. "
-        f"See that it imports so: {_tried(module, python, cwd)}"
+        f"See that it imports so: {_import_command(module, python, cwd)}"
     )
 
 
-def _tried(module: str, python: str, cwd: str) -> str:
+def _import_command(module: str, python: str, cwd: str) -> str:
     """Return the command that imports it as it was imported; the variables of a user's shell would hide what lacks."""
     kept = " ".join(f'{name}="${name}"' for name in INHERITED if name in os.environ)
     return f"cd {shlex.quote(cwd)} && env -i {kept} {shlex.quote(python)} -c 'import {module}'"

@@ -1,6 +1,6 @@
 """Revisions of an app's source, one or two beside each other, in a temporary folder that is taken away however it ends.
 
-    with checked_out("/home/me/shop", ("HEAD~1", "HEAD")) as (before, after):
+    with check_out("/home/me/shop", ("HEAD~1", "HEAD")) as (before, after):
         before.folder, before.name        # /tmp/velodrome-…/revisions-…/before/…, HEAD~1 (4f1c2aa)
 
 The user's repository is only read, whether this is called by hand or by one of its hooks: no index, worktree, branch
@@ -70,7 +70,7 @@ class Revision:
 
 
 @contextmanager
-def checked_out(cwd: str, revisions: Sequence[str]) -> Iterator[tuple[Revision, ...]]:
+def check_out(cwd: str, revisions: Sequence[str]) -> Iterator[tuple[Revision, ...]]:
     """Check one revision or two out, whose app is in the folder `cwd` of its repository.
 
     Raises GitError where there is no repository or no git, RevisionError for what is none.
@@ -81,7 +81,7 @@ def checked_out(cwd: str, revisions: Sequence[str]) -> Iterator[tuple[Revision, 
         raise GitError("rev-parse", f"the repository of {cwd} has its files elsewhere, in {top}")
     commits = [_commit(cwd, revision) for revision in revisions]
     elsewhere = tuple(map(os.path.realpath, (top, *_worktrees(top))))
-    both = scratch.made(KIND)
+    both = scratch.make_folder(KIND)
     hand_over(both)
     try:
         found = []
@@ -106,10 +106,10 @@ def not_ignored(cwd: str) -> list[str] | None:
     where git does not say: what it ignores may be secret.
     """
     place = Path(os.path.realpath(cwd))
-    if not any((one / ".git").exists() for one in (place, *place.parents)):
+    if not any((path / ".git").exists() for path in (place, *place.parents)):
         return None
-    said = _git(cwd, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
-    return list(dict.fromkeys(filter(None, said.split("\0"))))
+    sentence = _git(cwd, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+    return list(dict.fromkeys(filter(None, sentence.split("\0"))))
 
 
 def _commit(cwd: str, revision: str) -> str:

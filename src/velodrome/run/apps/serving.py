@@ -29,7 +29,7 @@ LENGTH = 24
 KNOWN = 8
 
 
-def sealed(request: Request, names: Collection[str] = ()) -> Request:
+def seal_request(request: Request, names: Collection[str] = ()) -> Request:
     """Return a request as it may be stored and shown, with its fingerprint where something of it is withheld."""
     shown = withheld(request, names)
     return shown if shown == request else replace(shown, fingerprint=of(request))
@@ -94,7 +94,7 @@ def import_target(app: App, interface: str) -> str:
     return MADE_HERE.get(app.form) or app.target(interface)
 
 
-def serving(
+def serving_app(
     plain: Serving,
     app: App,
     environment: Environment,

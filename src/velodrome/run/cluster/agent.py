@@ -101,7 +101,7 @@ class Agent(talking.Worker):
             resources={talking.KIND: 1.0},
             memory_limit=0,
             dashboard=False,
-            local_directory=str(scratch.made("agent")),
+            local_directory=str(scratch.make_folder("agent")),
             **how,
         )
         self.handlers |= {
@@ -158,7 +158,7 @@ class Agent(talking.Worker):
     async def prepare(self, load: str, spec: str, body: bytes, expected: bytes | None) -> str:
         """Have an engine get ready for a part; return once it is, as JSON."""
         if self._carries() or self.races.busy:
-            return _refused("UsageError", "it carries another load, or runs a part of a race")
+            return _refusal("UsageError", "it carries another load, or runs a part of a race")
         fields, loop = json.loads(spec), asyncio.get_running_loop()
         cpus = self.policy.cpus or usable_cpus()
         stolen = _stolen(cpus)
@@ -166,7 +166,7 @@ class Agent(talking.Worker):
         try:
             child = await loop.run_in_executor(None, self.starter.start, fields, bytes(body), expected)
         except VelodromeError as error:
-            return _refused(type(error).__name__, str(error))
+            return _refusal(type(error).__name__, str(error))
         finally:
             self.starting = False
         part = self.part = Part(load, child, fields.get("threads", 1), cpus, time.monotonic())
@@ -181,7 +181,7 @@ class Agent(talking.Worker):
             part.polled = time.monotonic()
             return json.dumps({"ready": True})
         part.end()
-        return _refused(part.kind or "OSError", part.error or f"its engine was not ready after {READY_S:g} s")
+        return _refusal(part.kind or "OSError", part.error or f"its engine was not ready after {READY_S:g} s")
 
     async def begin(self, load: str, at_ns: int) -> bool:
         """Have the part begin at a moment of the clock here. Returns whether there is such a part."""
@@ -224,13 +224,13 @@ class Agent(talking.Worker):
         part.end()
         return True
 
-    async def third(self, what: str, race: str, number: int, said: str) -> str:
+    async def third(self, what: str, race: str, number: int, message: str) -> str:
         """Do something about third parties of a race whose server is elsewhere, see `apart.Thirds`."""
         if not {"third-party", "load"} & {*self.policy.roles}:
             return json.dumps({"error": "its roles do not let it; start it with --roles third-party"})
         loop, idle = asyncio.get_running_loop(), not self.thirds.any
         host = urlsplit(self.address).hostname or ""
-        found = await loop.run_in_executor(None, self.thirds.do, what, race, number, said, host)
+        found = await loop.run_in_executor(None, self.thirds.do, what, race, number, message, host)
         if idle and self.thirds.any:
             self._forgetting = asyncio.ensure_future(self._forget())
         return found
@@ -323,7 +323,7 @@ def _lines(child: Started) -> Any:
         yield rest
 
 
-def _refused(kind: str, sentence: str) -> str:
+def _refusal(kind: str, sentence: str) -> str:
     return json.dumps({"ready": False, "kind": kind, "error": sentence})
 
 
@@ -369,7 +369,7 @@ async def serve(
     clock: Clock | None = None,
 ) -> None:
     """Be an agent until the coordinator goes. Raises CoordinatorError, AgentEndedError."""
-    policy.checked()
+    policy.check()
     reached = talking.Address.read(address)
     host = host or talking.own_address(reached)
     await talking.workers(reached, security)  # raises, with the cause, where there is none

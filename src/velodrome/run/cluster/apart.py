@@ -233,8 +233,8 @@ def _engines(agents: Iterable[int]) -> list[int]:
             agent = psutil.Process(pid)
             holder = agent.parent()
             held = holder is not None and "velodrome" in " ".join(holder.cmdline())
-            for one in (agent, *(holder if held and holder else agent).children(recursive=True)):
-                found[one.pid] = None
+            for process in (agent, *(holder if held and holder else agent).children(recursive=True)):
+                found[process.pid] = None
     return list(found)
 
 
@@ -310,23 +310,23 @@ class Thirds:
         """Whether there are any."""
         return bool(self._races)
 
-    def do(self, what: str, race: str, number: int, said: str, host: str) -> str:
+    def do(self, what: str, race: str, number: int, message: str, host: str) -> str:
         """Start one (`start`), keep those of a race (`keep`), say of all what they did since that was asked (`facts`),
         end one (`end`) or all (`over`).
 
         Returns JSON; `host` is the address to listen on.
         """
         try:
-            return json.dumps(self._done(what, race, number, said, host))
+            return json.dumps(self._do(what, race, number, message, host))
         except VelodromeError as error:
             return json.dumps({"error": str(error)})
 
-    def _done(self, what: str, race: str, number: int, said: str, host: str) -> dict[str, Any]:
+    def _do(self, what: str, race: str, number: int, message: str, host: str) -> dict[str, Any]:
         running = self._races.get(race)
         if running is not None:
             running.asked = time.monotonic()
         if what == "start":
-            plain = json.loads(said)
+            plain = json.loads(message)
             third = adapter(ThirdParty).validate_python(plain["third"])
             made = third_party.start_as(third, cpus=self._cpus, seed=plain["seed"], host=host)
             running = self._races.setdefault(race, _Running(time.monotonic()))
@@ -337,10 +337,10 @@ class Thirds:
         if what == "keep":
             return {}
         if what == "facts":
-            return {str(own): dict(one.asked()) for own, one in running.every.items()}
+            return {str(own): dict(upstream.read_facts()) for own, upstream in running.every.items()}
         for own in [number] if what == "end" else [*running.every]:
-            if (one := running.every.pop(own, None)) is not None:
-                one.stop()
+            if (upstream := running.every.pop(own, None)) is not None:
+                upstream.stop()
         if what == "over":
             del self._races[race]
         return {}
@@ -349,9 +349,9 @@ class Thirds:
         """End those that nobody asks about any more."""
         for race, running in [*self._races.items()]:
             if time.monotonic() - running.asked > FORGOTTEN_S:
-                self._done("over", race, 0, "", "")
+                self._do("over", race, 0, "", "")
 
     def close(self) -> None:
         """End all."""
         for race in [*self._races]:
-            self._done("over", race, 0, "", "")
+            self._do("over", race, 0, "", "")

@@ -33,14 +33,14 @@ from typing import Any, Protocol
 
 from velodrome.guest import catalog
 from velodrome.model import results, secrets
-from velodrome.model.app import App, Request, ThirdParty, known
+from velodrome.model.app import App, Request, ThirdParty, register_secrets
 from velodrome.model.claim import Experiment
 from velodrome.model.errors import UsageError, VelodromeError
 from velodrome.model.results import adapter
 from velodrome.model.trial import Session, Trial
 from velodrome.run.account import account_for, acting_as
 from velodrome.run.apps import inspect
-from velodrome.run.apps.serving import sealed
+from velodrome.run.apps.serving import seal_request
 from velodrome.run.cluster import sending
 from velodrome.run.cluster.apart import AgentsDriver, Around, Channel, third_elsewhere
 from velodrome.run.cluster.holding import Started
@@ -51,9 +51,9 @@ from velodrome.run.experiments.running import run_experiment
 from velodrome.run.lab import Apart, Lab
 from velodrome.run.machine import facts
 from velodrome.run.profiling import take
-from velodrome.run.racing.opening import held, prepared, proven
+from velodrome.run.racing.opening import find_usable_limits, hold_machine, prepare_environments
 from velodrome.run.racing.plan import plan_of
-from velodrome.run.racing.race import Scheduler, WorkUnit, serving
+from velodrome.run.racing.race import Scheduler, WorkUnit, session_runner
 from velodrome.run.supervision import own_process, scratch
 from velodrome.run.supervision.undisturbed import deaf, stoppable_to_the_end
 
@@ -124,9 +124,11 @@ def race_line(
             "given": given,
             "what": what,
             "needs": adapter(Needs).dump_python(needs, mode="json"),
-            "sessions": [[results.plain_trial(trial) for trial in one.trials] for one in sessions],
-            "experiments": [adapter(Experiment).dump_python(one, mode="json") for one in experiments],
-            "profiles": [results.plain_trial(one) for one in profiles],
+            "sessions": [[results.plain_trial(trial) for trial in session.trials] for session in sessions],
+            "experiments": [
+                adapter(Experiment).dump_python(experiment, mode="json") for experiment in experiments
+            ],
+            "profiles": [results.plain_trial(profile) for profile in profiles],
             "around": around and adapter(Around).dump_python(around, mode="json"),
         }
     )
@@ -138,7 +140,9 @@ def unit_line(unit: WorkUnit) -> str:
         {
             "name": unit.name,
             "again": unit.again,
-            "sessions": [[results.plain_trial(trial) for trial in one.trials] for one in unit.sessions],
+            "sessions": [
+                [results.plain_trial(trial) for trial in session.trials] for session in unit.sessions
+            ],
             "experiment": unit.experiment and adapter(Experiment).dump_python(unit.experiment, mode="json"),
             "profile": unit.profile and results.plain_trial(unit.profile),
         }
@@ -218,13 +222,13 @@ class Races:
             "velodrome_race_end": self.end,
         }
 
-    async def begin(self, race: str, said: str) -> str:
+    async def begin(self, race: str, message: str) -> str:
         """Start the process of a race. Returns why it is refused; empty: it is begun, and says so itself."""
         if not self._serves:
             return "its roles do not let it serve; start it with: velodrome agent --roles server"
         if self._taken() or self.busy:
             return "it does something else for another command; wait until that has ended"
-        loop, given = asyncio.get_running_loop(), json.loads(said)["given"]
+        loop, given = asyncio.get_running_loop(), json.loads(message)["given"]
         self._starting = True
         try:
             child = await loop.run_in_executor(None, self._start, given)
@@ -234,29 +238,29 @@ class Races:
             self._starting = False
         one = self._race = _Race(race, child)
         threading.Thread(target=one.listen, daemon=True).start()
-        await self._write(one, said)
+        await self._write(one, message)
         self._watching = asyncio.ensure_future(self._watch(one))
         return ""
 
-    async def unit(self, race: str, number: int, said: str) -> bool:
+    async def unit(self, race: str, number: int, message: str) -> bool:
         """Hand work unit `number`, from 1, to the process. Returns whether there is such a race.
 
         One that comes again, because its command did not hear that it had come, is not handed on again.
         """
-        return await self._hand_on("unit", race, number, said)
+        return await self._hand_on("unit", race, number, message)
 
-    async def message(self, race: str, number: int, said: str) -> bool:
+    async def message(self, race: str, number: int, message: str) -> bool:
         """Hand message `number`, from 1, to the process: on what others do for it. Returns as `unit` does."""
-        return await self._hand_on("message", race, number, said)
+        return await self._hand_on("message", race, number, message)
 
-    async def _hand_on(self, kind: str, race: str, number: int, said: str) -> bool:
+    async def _hand_on(self, kind: str, race: str, number: int, message: str) -> bool:
         one = self._of(race)
         if one is None or one.over:
             return False
         one.polled = time.monotonic()
         if number > one.handed.get(kind, 0):
             one.handed[kind] = number
-            await self._write(one, said)
+            await self._write(one, message)
         return True
 
     async def poll(self, race: str, after: int) -> str:
@@ -286,20 +290,20 @@ class Races:
     def _of(self, race: str) -> _Race | None:
         return self._race if self._race is not None and self._race.number == race else None
 
-    async def _write(self, one: _Race, said: str) -> None:
-        await asyncio.get_running_loop().run_in_executor(None, one.write, said)
+    async def _write(self, race: _Race, message: str) -> None:
+        await asyncio.get_running_loop().run_in_executor(None, race.write, message)
 
-    async def _watch(self, one: _Race) -> None:
+    async def _watch(self, race: _Race) -> None:
         """End a race that no command polls any more."""
-        while self._race is one:
+        while self._race is race:
             await asyncio.sleep(LOOK_S)
-            if time.monotonic() - one.polled > SILENT_S:
-                await self.end(one.number)
+            if time.monotonic() - race.polled > SILENT_S:
+                await self.end(race.number)
 
 
-def _ended(one: _Race) -> None:
+def _ended(race: _Race) -> None:
     with suppress(OSError, ValueError):
-        one.child.end()
+        race.child.end()
 
 
 # --- The process: sees what this host can run, then runs work unit after work unit.
@@ -309,21 +313,21 @@ class HostRace:
     """A race on this host."""
 
     def __init__(
-        self, said: Mapping[str, Any], say: Callable[[dict[str, Any]], None], channel: Channel
+        self, message: Mapping[str, Any], say: Callable[[dict[str, Any]], None], channel: Channel
     ) -> None:
         """`way` leads to who conducts its loads, if they come from other hosts. Raises what is wrong with the race."""
-        needs = adapter(Needs).validate_python(said["needs"])
-        self._what, self._say = str(said["what"]), say
+        needs = adapter(Needs).validate_python(message["needs"])
+        self._what, self._say = str(message["what"]), say
         secrets.mark(needs.marked)
         for name, value in needs.variables.items():
             secrets.of_variable(name, value)
         names = tuple({name for app in needs.apps for name in app.headers})
-        known(needs.requests, names)
+        register_secrets(needs.requests, names)
         self._names, self._needs = names, needs
         self._folder = ""
         """Where what was sent is; removed with this process."""
         if needs.files:
-            self._folder = sending.received(needs.files)
+            self._folder = sending.receive(needs.files)
         for path, wanted in needs.extra.items():
             if print_of(path) != wanted:
                 raise UsageError(
@@ -342,15 +346,17 @@ class HostRace:
             overlay=partial(overlay_for, allow_sdist=needs.allow_sdist),
             profile=take,
         )
-        if said.get("around"):
-            self.lab = _surrounded(self.lab, adapter(Around).validate_python(said["around"]), channel)
-        sessions = [Session(tuple(map(self._here, one.trials))) for one in _sessions(said["sessions"])]
-        experiments = [adapter(Experiment).validate_python(one) for one in said["experiments"]]
-        profiles = [self._here(results.read_trial(one)) for one in said["profiles"]]
-        self._refuse_unknown([*(one.trials[0] for one in sessions), *profiles])
-        self.pythons = self._pythons([one.trials[0] for one in sessions])
+        if message.get("around"):
+            self.lab = _server_lab(self.lab, adapter(Around).validate_python(message["around"]), channel)
+        sessions = [
+            Session(tuple(map(self._here, session.trials))) for session in _sessions(message["sessions"])
+        ]
+        experiments = [adapter(Experiment).validate_python(one) for one in message["experiments"]]
+        profiles = [self._here(results.read_trial(one)) for one in message["profiles"]]
+        self._refuse_unknown([*(session.trials[0] for session in sessions), *profiles])
+        self.pythons = self._pythons([session.trials[0] for session in sessions])
         for app in needs.apps:
-            self._refuse_other(self._sent(app))
+            self._refuse_other(self._local_app(app))
         self._plan = plan_of(
             self._what, sessions, self.lab, experiments=experiments, profiles=profiles
         )  # raises for limits that cannot be held here
@@ -359,14 +365,14 @@ class HostRace:
     def _here(self, trial: Trial) -> Trial:
         """Return a trial as this host can send it: what is withheld of requests is known again by a key of its own."""
         if trial.app is not None and self._folder:
-            trial = replace(trial, app=self._sent(trial.app))
+            trial = replace(trial, app=self._local_app(trial.app))
         app, full = trial.app, self._needs.requests
         if app is None or len(full) != len(app.requests) or not any(one.fingerprint for one in app.requests):
             return trial
-        requests = tuple(sealed(request, self._names) for request in full)
+        requests = tuple(seal_request(request, self._names) for request in full)
         return replace(trial, app=replace(app, requests=requests))
 
-    def _sent(self, app: App) -> App:
+    def _local_app(self, app: App) -> App:
         """Return an app as it lies here, if its folder was sent."""
         if not self._folder or app.cwd != self._needs.cwd:
             return app
@@ -386,7 +392,10 @@ class HostRace:
 
     def _refuse_other(self, app: App) -> None:
         """Refuse an app that is not here, or is another here."""
-        variables = {**self._needs.variables, **{one.variable: NOBODY for one in app.third_parties}}
+        variables = {
+            **self._needs.variables,
+            **{third_party.variable: NOBODY for third_party in app.third_parties},
+        }
         here = inspect.look(replace(app, interface=app.named_interface), variables)
         for what in ("path", "interface", "form", "framework"):
             theirs, ours = getattr(app, what), getattr(here, what)
@@ -405,17 +414,19 @@ class HostRace:
                 "Install the same on every host"
             )
 
-    def run(self, said: Mapping[str, Any]) -> None:
+    def run(self, message: Mapping[str, Any]) -> None:
         """Run a work unit, and say what it comes to as it comes."""
-        sent = _sessions(said["sessions"])
+        sent = _sessions(message["sessions"])
         sessions = [Session(tuple(map(self._here, one.trials))) for one in sent]
         original = {trial.key: trial for one in sent for trial in one.trials}
-        experiments = [adapter(Experiment).validate_python(said["experiment"])] if said["experiment"] else []
-        profiles = [self._here(results.read_trial(said["profile"]))] if said["profile"] else []
+        experiments = (
+            [adapter(Experiment).validate_python(message["experiment"])] if message["experiment"] else []
+        )
+        profiles = [self._here(results.read_trial(message["profile"]))] if message["profile"] else []
         plan = plan_of(self._what, sessions, self.lab, experiments=experiments, profiles=profiles)
-        with held(plan, self, None):
+        with hold_machine(plan, self, None):
             if not self._prepared:
-                self.lab = prepared(self._plan, proven(self._plan, self.lab), self)
+                self.lab = prepare_environments(self._plan, find_usable_limits(self._plan, self.lab), self)
                 self._prepared = True
             plan = plan_of(self._what, sessions, self.lab, experiments=experiments, profiles=profiles)
             for experiment in plan.experiments:
@@ -423,22 +434,22 @@ class HostRace:
                 self._entry(run_experiment(experiment, self.lab))
             for profile in plan.profiles:
                 self._say({"event": "session", "label": f"profile of {profile.cell}"})
-                self._profiled(profile, results.read_trial(said["profile"]))
+                self._profile(profile, results.read_trial(message["profile"]))
             every = (
                 Scheduler(plan, self.warned).results(self.lab, self)
-                if said["again"]
-                else (one for session in sessions for one in self._served(session))
+                if message["again"]
+                else (one for session in sessions for one in self._serve(session))
             )
             for result in every:
                 self._entry(replace(result, trial=original[result.trial.key]))
 
-    def _served(self, session: Session) -> Iterator[results.Result]:
+    def _serve(self, session: Session) -> Iterator[results.Result]:
         self._say({"event": "session", "label": session.trials[0].cell})
-        with closing(serving(self.lab)(session)) as found:
+        with closing(session_runner(self.lab)(session)) as found:
             yield from found
 
-    def _profiled(self, trial: Trial, original: Trial) -> None:
-        with scratch.held("profile") as folder:
+    def _profile(self, trial: Trial, original: Trial) -> None:
+        with scratch.hold_folder("profile") as folder:
             found = replace(take(trial, self.lab, folder), trial=original)
             files = {
                 name: base64.b64encode((folder / name).read_bytes()).decode()
@@ -448,7 +459,7 @@ class HostRace:
         self._entry(found, files=files)
 
     def _entry(self, entry: results.Entry, **more: Any) -> None:
-        self._say({"event": "entry", "line": results.dump(secrets.masked(entry)), **more})
+        self._say({"event": "entry", "line": results.dump(secrets.mask_noun(entry)), **more})
 
     def close(self) -> None:
         """End what is kept from one work unit to the next: nothing."""
@@ -468,7 +479,7 @@ class HostRace:
         self._say({"event": "session", "label": label})
 
 
-def _surrounded(lab: Lab, around: Around, channel: Channel) -> Lab:
+def _server_lab(lab: Lab, around: Around, channel: Channel) -> Lab:
     """Return the lab of a host that is the server's alone."""
     return replace(
         lab,
@@ -486,7 +497,7 @@ class Working(Protocol):
     def pythons(self) -> Mapping[str, str]:
         """Version of each interpreter that is named, which is to be the same on all hosts."""
 
-    def run(self, said: Mapping[str, Any]) -> None:
+    def run(self, message: Mapping[str, Any]) -> None:
         """Do one thing, and say what it comes to."""
 
     def close(self) -> None:
@@ -498,7 +509,7 @@ Made = Callable[[Mapping[str, Any], Callable[[dict[str, Any]], None], Channel], 
 
 def main(made: Made = HostRace) -> int:
     """Do what lines on standard input say until it ends; `made` does each, and raises what is wrong with the first."""
-    own_process.pinned()
+    own_process.pin()
     own_process.give_up_root(keep=0)  # where the agent holds it; else whoever runs velodrome goes on as such
     signal.signal(
         signal.SIGINT, signal.default_int_handler
@@ -544,15 +555,15 @@ def _read(lines: "queue.SimpleQueue[bytes]", channel: Channel) -> None:
 def _serve(
     lines: "queue.SimpleQueue[bytes]", say: Callable[[dict[str, Any]], None], channel: Channel, made: Made
 ) -> int:
-    said = json.loads(lines.get())
+    message = json.loads(lines.get())
     try:
-        account = account_for(said["needs"]["user"], said["needs"]["cwd"])
+        account = account_for(message["needs"]["user"], message["needs"]["cwd"])
     except VelodromeError as error:
         say({"event": "refused", "why": str(error)})
         return 2
     with acting_as(account):
         try:
-            race = made(said, say, channel)
+            race = made(message, say, channel)
         except Exception as error:
             say({"event": "refused", "why": secrets.mask(own_process.in_words(error))})
             return 2

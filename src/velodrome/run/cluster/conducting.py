@@ -161,12 +161,12 @@ async def load(
         if not players:
             others = {player.name: ",".join(player.facts["roles"]) for player in every}
             raise NoAgentsError(str(address), ROLE, others)
-        return await carried(spec, players, on_event)
+        return await carry_load(spec, players, on_event)
     finally:
         await asyncio.gather(*(player.line.close() for player in every))
 
 
-async def carried(
+async def carry_load(
     spec: LoadSpec,
     players: Sequence[Player],
     on_event: OnEvent,
@@ -356,7 +356,7 @@ class _Load:
             raise AgentLostError(
                 self.players[0].name, self.players[0].line.address, self.players[0].lost, last=True
             )
-        document = merging.merged([player.document for player in had if player.document is not None])
+        document = merging.merge_documents([player.document for player in had if player.document is not None])
         turns = Turns(len(self.players))
 
         async def after(player: Player) -> Alignment | None:
@@ -375,7 +375,7 @@ class _Load:
         if _share_cpus(self.players):
             flags.add("agents-share-cpus")
         document["flags"] = sorted(flags)
-        return secrets.masked(document)
+        return secrets.mask_noun(document)
 
 
 def _share_cpus(players: Sequence[Player]) -> bool:

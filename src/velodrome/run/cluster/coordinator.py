@@ -102,13 +102,13 @@ def local(
     kept = str(folder or "")
     with ExitStack() as stack:
         begun = {"host": host, "port": port, "scheme": scheme, "keys": kept}
-        scheduler = _begun(stack, "scheduler", begun)
+        scheduler = _start_child(stack, "scheduler", begun)
         address = _first_line(scheduler, f"{scheme}://{host}:{port}")
         children = {}
         for number, cpus in enumerate(_shares(usable_cpus(), agents)):
             name = f"local-{number}"
             own = {**(policy or {}), "name": name, "cpus": cpus}
-            children[name] = _begun(stack, "agent", {"address": address, "keys": kept, "policy": own})
+            children[name] = _start_child(stack, "agent", {"address": address, "keys": kept, "policy": own})
         for child in children.values():  # each takes a second to import Dask, all at once
             _first_line(child, address)
         try:
@@ -119,7 +119,7 @@ def local(
                     child.input.close()
 
 
-def _begun(stack: ExitStack, what: str, how: dict[str, Any]) -> python.Child:
+def _start_child(stack: ExitStack, what: str, how: dict[str, Any]) -> python.Child:
     return stack.enter_context(python.start_own(MODULE, what, json.dumps(how)))
 
 
@@ -162,7 +162,7 @@ async def schedule(
         protocol=f"{scheme}://",
         security=talking.security(scheme, folder),
         dashboard=False,
-        local_directory=str(place or scratch.made("coordinator")),
+        local_directory=str(place or scratch.make_folder("coordinator")),
     )
     try:
         try:
@@ -182,18 +182,18 @@ async def schedule(
 def main() -> int:
     """Be what the command line says until standard input ends."""
     try:
-        what, how = _said(own_process.pinned())
+        what, how = _parse_command(own_process.pin())
         if what == "agent" and how.get("beats") and os.geteuid() == 0:
-            _held(how)
+            _hold_agent(how)
             return 0
-        asyncio.run(_served(what, how))
+        asyncio.run(_serve(what, how))
     except Exception as error:
         print(f"error {own_process.in_words(error)}".replace("\n", " "), flush=True)
         return 2
     return 0
 
 
-def _said(words: list[str]) -> tuple[str, dict[str, Any]]:
+def _parse_command(words: list[str]) -> tuple[str, dict[str, Any]]:
     if words != ["-"]:
         return words[0], json.loads(words[1])
     line = b""
@@ -205,7 +205,7 @@ def _said(words: list[str]) -> tuple[str, dict[str, Any]]:
     return what, how
 
 
-def _held(how: Mapping[str, Any]) -> None:
+def _hold_agent(how: Mapping[str, Any]) -> None:
     """Be the root of an agent until standard input ends."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     _watch_input(how, lambda: os.kill(os.getpid(), signal.SIGINT))
@@ -232,7 +232,7 @@ def _watch_input(how: Mapping[str, Any], end: Callable[[], object]) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-async def _served(what: str, how: dict[str, Any]) -> None:
+async def _serve(what: str, how: dict[str, Any]) -> None:
     from velodrome.run.cluster import agent, talking  # noqa: PLC0415 - in the child only
 
     ended, loop = asyncio.Event(), asyncio.get_running_loop()
@@ -244,13 +244,13 @@ async def _served(what: str, how: dict[str, Any]) -> None:
         # Code can be run on a scheduler, too. Its folder lies in one of root's, which is swept whoever dies.
         if folder is not None:
             sent = keys.contents(keys.Keys(folder))
-        nobody, place = account.unused(), scratch.made("coordinator")
+        nobody, place = account.unused_account(), scratch.make_folder("coordinator")
         holding.give(place, nobody)
         own_process.become(nobody.identity)
     elif what == "worker":
         own_process.give_up_root(keep=0)
     if sent:
-        folder = keys.written(place / "keys" if place else scratch.made("keys"), sent).folder
+        folder = keys.write_keys(place / "keys" if place else scratch.make_folder("keys"), sent).folder
     if what == "scheduler":
         at = (how["host"], how["port"], how["scheme"], folder)
         try:

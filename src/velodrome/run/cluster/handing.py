@@ -94,7 +94,7 @@ class Handing(Generic[Work]):
             self._running[host] = work
         return work
 
-    def lost(self, host: str) -> dict[str, Work]:
+    def give_back(self, host: str) -> dict[str, Work]:
         """Take back what a host had; return who of those that wait does it now."""
         self._idle.pop(host, None)
         if (work := self._running.pop(host, None)) is not None:
@@ -182,7 +182,7 @@ class Hosts:
         self._events: queue.SimpleQueue[_Event] = queue.SimpleQueue()
         self._hosts: dict[str, Host] = {}
         self._lost: list[str] = []
-        self._said = ""
+        self._first_line = ""
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._tasks: list[asyncio.Task[None]] = []
@@ -202,12 +202,12 @@ class Hosts:
         """
         players: list[Player] = self._call(conducting.present(self._address, self._security))
         try:
-            self.cast = placing.chosen(players, self._wanted, str(self._address))
+            self.cast = placing.choose_cast(players, self._wanted, str(self._address))
             if self.cast is not None:
                 placing.refuse_unfit(self.cast)
                 self.who = (self.cast.sentence, *self.cast.warnings)
             else:
-                sharing = [one.name for one in players if placing.LOAD in one.facts["roles"]]
+                sharing = [player.name for player in players if placing.LOAD in player.facts["roles"]]
                 self.who = (f"agents that run whole blocks: {', '.join(sharing) or 'none'}",)
         finally:
             self._call(_hung_up(players))
@@ -228,7 +228,7 @@ class Hosts:
     @property
     def hosts(self) -> int:
         """How many agents there are now."""
-        return sum(one.ready for one in self._hosts.values())
+        return sum(host.ready for host in self._hosts.values())
 
     @property
     def gone(self) -> str:
@@ -245,7 +245,7 @@ class Hosts:
         self._study = study
         # A search shares its loads out over the hosts, whatever their roles.
         shared = self.given != Hosts.given
-        self.cast = None if shared else placing.chosen(players, self._wanted, str(self._address))
+        self.cast = None if shared else placing.choose_cast(players, self._wanted, str(self._address))
         trips_ms: Mapping[str, float] = {}
         if self.cast is not None:
             placing.refuse_unfit(self.cast)
@@ -254,21 +254,21 @@ class Hosts:
             trips_ms = self._call(placing.round_trips(self.cast))
             for sentence in (self.cast.sentence, *self.cast.warnings):
                 follower.preparing(sentence)
-        distinct = {PlannedEnvironment.of(one.trials[0], lab): one for one in plan.sessions}
-        self._said = race_line(
+        distinct = {PlannedEnvironment.of(session.trials[0], lab): session for session in plan.sessions}
+        self._first_line = race_line(
             plan.what,
             needs,
-            [Session(one.trials[:1]) for one in distinct.values()],
+            [Session(session.trials[:1]) for session in distinct.values()],
             plan.experiments,
             plan.profiles,
             given=self.given,
             around=self.cast.around if self.cast else None,
         )
-        mine = [one for one in players if self._role in one.facts["roles"]]
+        mine = [player for player in players if self._role in player.facts["roles"]]
         if self.cast is not None:
             mine = [self.cast.server]
         self._begin_on(
-            mine, [one for one in players if one not in (self.cast.players if self.cast else mine)]
+            mine, [player for player in players if player not in (self.cast.players if self.cast else mine)]
         )
         if self.cast is not None:
             self._call(self._conduct(self.cast, trips_ms))
@@ -276,17 +276,17 @@ class Hosts:
         if self.cast is None:
             self._call(self._watch_for_more())
 
-    def begin_other(self, said: str, *, secret: bool, follower: Preparing) -> None:
-        """Have agents begin what is no race: `said` is what their processes get first (`holding.RACES`).
+    def begin_other(self, line: str, *, secret: bool, follower: Preparing) -> None:
+        """Have agents begin what is no race: `line` is what their processes get first (`holding.RACES`).
 
         Those with the role `server`, or with `load` where none has that. `secret` says whether what is sent may
         hold secrets. Raises as `begin` does.
         """
         players = self._present_anew(secret)
-        servers = any(placing.SERVER in one.facts["roles"] for one in players)
-        self._said, self._role = said, placing.SERVER if servers else placing.LOAD
-        mine = [one for one in players if self._role in one.facts["roles"]]
-        self._begin_on(mine, [one for one in players if one not in mine])
+        servers = any(placing.SERVER in player.facts["roles"] for player in players)
+        self._first_line, self._role = line, placing.SERVER if servers else placing.LOAD
+        mine = [player for player in players if self._role in player.facts["roles"]]
+        self._begin_on(mine, [player for player in players if player not in mine])
         self._wait_ready(follower)
         self._call(self._watch_for_more())
 
@@ -320,7 +320,7 @@ class Hosts:
         until = time.monotonic() + READY_S
         waiting = {one.agent for one in self._hosts.values()}
         while waiting:
-            kind, host, said = self._event(until)
+            kind, host, message = self._event(until)
             if host is None:
                 silent = sorted(waiting)[0]
                 raise AgentsRefuseRaceError(silent, f"its host was not ready after {READY_S:g} s")
@@ -328,9 +328,9 @@ class Hosts:
                 host.ready = True
                 waiting.discard(host.agent)
             elif kind in ("refused", "lost", "failed"):
-                raise AgentsRefuseRaceError(host.agent, said)
+                raise AgentsRefuseRaceError(host.agent, message)
             elif kind == "preparing":
-                follower.preparing(f"{host.agent}: {said['text']}")
+                follower.preparing(f"{host.agent}: {message['text']}")
         for one in self._hosts.values():
             if odd := self._odd(one):
                 what, found = odd
@@ -353,11 +353,11 @@ class Hosts:
         left_s: Callable[[], float | None],
     ) -> Iterator[Entry]:
         """Yield what work units come to; see `Elsewhere`."""
-        for kind, host, _, said in self._handed(Handing(upcoming), unit_line, follower):
+        for kind, host, _, message in self._hand_out(Handing(upcoming), unit_line, follower):
             if kind == "entry":
-                yield self._entry(host, said, out)
+                yield self._entry(host, message, out)
             elif kind == "session":
-                follower.session_started(f"{said['label']} on {host.agent}", left_s())
+                follower.session_started(f"{message['label']} on {host.agent}", left_s())
 
     def others(
         self, upcoming: Callable[[], Work | None], line: Callable[[Work], str], follower: Preparing
@@ -366,11 +366,11 @@ class Hosts:
 
         `line` is what a piece is handed out as. A piece of a lost host is done by another; none is left where `gone`.
         """
-        for kind, host, work, said in self._handed(Handing(upcoming), line, follower):
+        for kind, host, work, message in self._hand_out(Handing(upcoming), line, follower):
             if kind == "entry":
-                yield host.agent, work, said
+                yield host.agent, work, message
 
-    def _handed(
+    def _hand_out(
         self, handing: Handing[Work], line: Callable[[Work], str], follower: Preparing
     ) -> Iterator[tuple[str, Host, Work, Mapping[str, Any]]]:
         """Give work out, and yield what its hosts say of it: the kind of event, the host, its work, and the event."""
@@ -382,11 +382,11 @@ class Hosts:
         for there in [one for one in self._hosts.values() if one.ready]:
             give(there, handing.free(there.agent))
         while not handing.done and not self.gone:
-            kind, host, said = self._event(time.monotonic() + 1.0)
+            kind, host, message = self._event(time.monotonic() + 1.0)
             if host is None or host.gone:
                 continue
             if kind in ("entry", "session") and (work := handing.work_of(host.agent)) is not None:
-                yield kind, host, work, said
+                yield kind, host, work, message
             elif kind == "whole":
                 give(host, handing.free(host.agent))
             elif kind == "ready" and self._odd(host) is None:
@@ -395,13 +395,13 @@ class Hosts:
                 give(host, handing.free(host.agent))
             elif kind in ("lost", "refused", "failed", "ready"):
                 if kind == "ready":
-                    said = "its Python is another"
+                    message = "its Python is another"
                 host.unfit = kind != "lost"
-                self._take_leave(host, said, follower)
-                for name, work in handing.lost(host.agent).items():
+                self._take_leave(host, message, follower)
+                for name, work in handing.give_back(host.agent).items():
                     give(self._hosts[name], work)
             elif kind in ("preparing", "warning"):
-                follower.preparing(f"{host.agent}: {said['text']}")
+                follower.preparing(f"{host.agent}: {message['text']}")
 
     def _take_leave(self, host: Host, why: str, follower: Preparing) -> None:
         host.gone, host.ready = True, False
@@ -416,10 +416,10 @@ class Hosts:
             f"{host.agent} is no longer there ({why}); what it had begun is run anew by another"
         )
 
-    def _entry(self, host: Host, said: Mapping[str, Any], out: Path) -> Entry:
+    def _entry(self, host: Host, message: Mapping[str, Any], out: Path) -> Entry:
         assert self._study is not None
-        entry = results.load(said["line"], self._study, host.agent)
-        for name, data in (said.get("files") or {}).items():
+        entry = results.load(message["line"], self._study, host.agent)
+        for name, data in (message.get("files") or {}).items():
             file = out / name
             if not file.resolve().is_relative_to(out.resolve()):
                 raise ResultsError(host.agent, 0, f"it names the file {name}, outside of the results")
@@ -461,8 +461,10 @@ class Hosts:
         """Begin the race on an agent, hand it what it is given, and take in what it says, until it is over there."""
         events, line, since = self._events, host.player.line, time.monotonic()
         try:
-            limit_s = SENT_S if len(self._said) > 1 << 20 else CALL_S
-            refused = await line.call("velodrome_race_begin", limit_s, race=host.race, said=self._said)
+            limit_s = SENT_S if len(self._first_line) > 1 << 20 else CALL_S
+            refused = await line.call(
+                "velodrome_race_begin", limit_s, race=host.race, message=self._first_line
+            )
             if refused:
                 events.put(("refused", host, refused))
                 return
@@ -474,14 +476,14 @@ class Hosts:
                 while host.given:
                     number = host.units + 1
                     there = await line.call(
-                        "velodrome_race_unit", CALL_S, race=host.race, number=number, said=host.given[0]
+                        "velodrome_race_unit", CALL_S, race=host.race, number=number, message=host.given[0]
                     )
                     if not there:
                         events.put(("lost", host, await self._why(host)))
                         return
                     host.units = number
                     host.given.popleft()
-                said = json.loads(
+                polled = json.loads(
                     await line.call("velodrome_race_poll", CALL_S, race=host.race, after=host.after)
                 )
             except AgentLostError as error:
@@ -491,10 +493,10 @@ class Hosts:
                 await asyncio.sleep(POLL_S)
                 continue
             since = time.monotonic()
-            if said is None:
+            if polled is None:
                 events.put(("lost", host, SILENT))
                 return
-            for event in map(json.loads, said):
+            for event in map(json.loads, polled):
                 host.after += 1
                 if self._conductor is not None and self._conductor.take(event):
                     continue
@@ -531,11 +533,11 @@ class Hosts:
         """Hand messages to the server's process, one after the other, however often the connection breaks."""
         number = 0
         while True:
-            said, number = await host.messages.get(), number + 1
+            message, number = await host.messages.get(), number + 1
             while not host.gone:
                 with suppress(AgentLostError):
                     await host.player.line.call(
-                        "velodrome_race_message", CALL_S, race=host.race, number=number, said=said
+                        "velodrome_race_message", CALL_S, race=host.race, number=number, message=message
                     )
                     break
                 await asyncio.sleep(POLL_S)
@@ -547,12 +549,12 @@ class Hosts:
         return False
 
     async def _why(self, host: Host) -> str:
-        """Return why an agent takes no work unit: its process may have said so."""
+        """Return why an agent takes no work unit: its process may have said why."""
         with suppress(AgentLostError):
-            said = await host.player.line.call(
+            events = await host.player.line.call(
                 "velodrome_race_poll", CALL_S, race=host.race, after=host.after
             )
-            for event in map(json.loads, json.loads(said) or ()):
+            for event in map(json.loads, json.loads(events) or ()):
                 if event["event"] in ("failed", "over"):
                     return str(event["why"])
         return SILENT
@@ -589,9 +591,9 @@ class Hosts:
         await talking.cancel_all(self._tasks)
         self._tasks = []
         calls = [
-            one.player.line.call("velodrome_race_end", END_S, race=one.race)
-            for one in self._hosts.values()
-            if not one.gone or one.given_up
+            host.player.line.call("velodrome_race_end", END_S, race=host.race)
+            for host in self._hosts.values()
+            if not host.gone or host.given_up
         ]
         if self._conductor is not None:
             calls.append(self._conductor.stop())
@@ -602,11 +604,11 @@ class Hosts:
             await self._conductor.close()
             self._conductor = None
         others = self.cast.players if self.cast else ()
-        await _hung_up([*(one.player for one in self._hosts.values()), *others])
+        await _hung_up([*(host.player for host in self._hosts.values()), *others])
 
     async def _over(self) -> None:
         await self._over_races()
-        await talking.cancel_all([one for one in asyncio.all_tasks() if one is not asyncio.current_task()])
+        await talking.cancel_all([task for task in asyncio.all_tasks() if task is not asyncio.current_task()])
 
 
 async def _hung_up(players: Sequence[Player]) -> None:
@@ -617,9 +619,9 @@ async def _hung_up(players: Sequence[Player]) -> None:
 def _refuse_unfit(plan: RunPlan) -> None:
     """Raise PlacingError where no trial can be loaded from other hosts; where some can, the others fail in turn."""
     trials = plan.trials
-    if trials and all(one.link is not None for one in trials):
+    if trials and all(trial.link is not None for trial in trials):
         raise PlacingError(placing.OPTIONS[placing.SERVER], "", LINKED)
-    if trials and all(one.load.driver != OWN for one in trials):
+    if trials and all(trial.load.driver != OWN for trial in trials):
         why = f"{trials[0].load.driver} loads from the server's host alone, and agents by {OWN}; leave it out"
         raise PlacingError(placing.OPTIONS[placing.SERVER], "", why)
 
@@ -627,16 +629,16 @@ def _refuse_unfit(plan: RunPlan) -> None:
 def _refuse_without_third(cast: Cast, plan: RunPlan) -> None:
     """Raise PlacingError where a server calls a third party and no host is to have it."""
     calling = [
-        one.trials[0]
-        for one in plan.sessions
-        if one.trials[0].recipe.calls_upstream or _thirds(one.trials[0])
+        session.trials[0]
+        for session in plan.sessions
+        if session.trials[0].recipe.calls_upstream or _thirds(session.trials[0])
     ]
     if calling and cast.third is None:
         raise PlacingError(
             placing.OPTIONS[placing.THIRD],
             "",
             f"{calling[0].cell} calls a third party, and no agent has that role; name a host for it, which may be one "
-            f"that loads ({', '.join(one.name for one in cast.loads)})",
+            f"that loads ({', '.join(load.name for load in cast.loads)})",
         )
 
 

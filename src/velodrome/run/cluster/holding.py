@@ -62,7 +62,7 @@ class Policy:
     allow_target: tuple[str, ...] = ()
     """Hosts it may load although they are not its own loopback."""
 
-    def checked(self) -> None:
+    def check(self) -> None:
         """Raise UsageError for CPUs that this process may not use."""
         if strange := sorted(set(self.cpus) - set(usable_cpus())):
             raise UsageError(
@@ -75,7 +75,7 @@ class Policy:
         """Whether it runs races: their servers and apps."""
         return bool({"server", "load"} & {*self.roles})
 
-    def permitted(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+    def permit(self, fields: Mapping[str, Any]) -> dict[str, Any]:
         """Return the fields of a load with no more targets than may be loaded."""
         wanted = set(fields.get("allow_target") or ())
         return {**fields, "allow_target": sorted(wanted & set(self.allow_target))}
@@ -143,7 +143,7 @@ class Own:
     def start(self, fields: Mapping[str, Any], body: bytes, expected: bytes | None) -> python.Child:
         """See Starter."""
         child = python.start_own(ENGINE, cpus=self.policy.cpus)
-        head = json.dumps(self.policy.permitted(fields)).encode()
+        head = json.dumps(self.policy.permit(fields)).encode()
         sizes = f"{len(head)} {len(body)} {-1 if expected is None else len(expected)}\n"
         child.send(sizes.encode() + head + body + (expected or b""))
         return child
@@ -166,17 +166,17 @@ class Held:
         """See Starter."""
         sizes = {"body": len(body), "expected": -1 if expected is None else len(expected)}
         head = json.dumps({"do": "start", "fields": fields, **sizes}).encode()
-        return self._started("engine", head + b"\n" + body + (expected or b""))
+        return self._start("engine", head + b"\n" + body + (expected or b""))
 
     def race(self, given: str) -> "HeldProcess":
         """See Starter."""
-        return self._started("race", json.dumps({"do": "race", "given": given}).encode() + b"\n")
+        return self._start("race", json.dumps({"do": "race", "given": given}).encode() + b"\n")
 
     def end(self, which: str) -> dict[str, Any]:
         """Have the `engine` or the `race` end; return how it did."""
         return self._ask(json.dumps({"do": "end", "which": which}).encode() + b"\n")[0]
 
-    def _started(self, which: str, question: bytes) -> "HeldProcess":
+    def _start(self, which: str, question: bytes) -> "HeldProcess":
         answer, descriptors = self._ask(question)
         if "error" in answer:
             raise AgentStartError(answer["error"], "")
@@ -251,14 +251,14 @@ def hold(how: Mapping[str, Any], policy: Policy, user: str, on_ready: Callable[[
     a real user only where one is named here; else as yet another that nobody is, who cannot change an engine either.
     Raises AccountError, AgentStartError, AgentEndedError.
     """
-    worker = account.unused()
-    of_engines = account.account_for(user) or account.unused(worker.uid)
+    worker = account.unused_account()
+    of_engines = account.account_for(user) or account.unused_account(worker.uid)
     named = account.account_for(user) if user else None
-    of_races = named or account.unused(worker.uid, of_engines.uid)
+    of_races = named or account.unused_account(worker.uid, of_engines.uid)
     ours, theirs = socket.socketpair()
     with ExitStack() as stack:
         stack.callback(ours.close)
-        folder = stack.enter_context(scratch.held("worker"))
+        folder = stack.enter_context(scratch.hold_folder("worker"))
         give(folder, worker)
         kept = {name: os.environ[name] for name in KEPT if name in os.environ}
         variables = {**kept, **worker.variables, "TMPDIR": str(folder)}
@@ -280,7 +280,7 @@ def hold(how: Mapping[str, Any], policy: Policy, user: str, on_ready: Callable[[
         races = _AsUser(of_races, {**kept, **of_races.variables})
         if policy.serves and of_races.home == account.NOWHERE:
             # Environments and what apps write; for as long as the agent runs, because its user is nobody afterwards.
-            home = stack.enter_context(scratch.held("races"))
+            home = stack.enter_context(scratch.hold_folder("races"))
             give(home, of_races)
             races = _AsUser(of_races, {**races.variables, "HOME": str(home), "TMPDIR": str(home)})
         _Answering(ours, policy, of_engines, races).serve()
@@ -358,7 +358,7 @@ class _Answering:
         if not self.policy.serves:
             raise UsageError("its roles do not let it serve; start it with: velodrome agent --roles server")
         races = self.races.account
-        if closed := next(filter(None, map(races.closed, python.read_by_own())), ""):
+        if closed := next(filter(None, map(races.first_closed, python.read_by_own())), ""):
             raise UsageError(
                 f"races run as user {races.name} there, who may not enter {closed}, where velodrome lies; install it "
                 "where everybody may read it, or start the agent with --user"

@@ -56,7 +56,7 @@ def contents(keys: Keys) -> dict[str, str]:
         raise ClusterKeysError(str(keys.folder), str(error)) from error
 
 
-def written(folder: Path, files: Mapping[str, bytes | str]) -> Keys:
+def write_keys(folder: Path, files: Mapping[str, bytes | str]) -> Keys:
     """Write files of keys that are not there yet into a folder, for its owner alone. Raises ClusterKeysError."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -71,7 +71,7 @@ def written(folder: Path, files: Mapping[str, bytes | str]) -> Keys:
     return Keys(folder)
 
 
-def found(folder: Path | None = None) -> Keys:
+def find_keys(folder: Path | None = None) -> Keys:
     """Return the keys of a folder. Raises ClusterKeysError for those that are missing, expired or unreadable."""
     keys = Keys(folder or usual_folder())
     for file in (keys.authority, keys.certificate, keys.key):
@@ -181,7 +181,7 @@ def make(folder: Path | None = None, days: int = DAYS) -> Keys:
         return key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption())
 
     pem = serialization.Encoding.PEM
-    return written(
+    return write_keys(
         keys.folder,
         {
             "ca.key": plain(of_authority),

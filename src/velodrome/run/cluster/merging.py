@@ -19,7 +19,7 @@ PRIORITIES = ("real-time", "given-up", "normal")
 """How the threads of an engine stand with the scheduler, the best first."""
 
 
-def merged(parts: Sequence[Mapping[str, Any]]) -> Document:
+def merge_documents(parts: Sequence[Mapping[str, Any]]) -> Document:
     """Return the document of a whole load. Raises ValueError or KeyError for what is no document of a part."""
     first = parts[0]
     duration = max(part["duration_s"] for part in parts)
@@ -31,12 +31,12 @@ def merged(parts: Sequence[Mapping[str, Any]]) -> Document:
     deliveries = _some([part["deliveries"] for part in parts], _deliveries)
     due = engine.sum_of_histograms([(part["hdr"]["due"], None) for part in parts])
     assert due is not None
-    if _added(part["requests"] for part in parts) < TOO_FEW:
+    if _add(part["requests"] for part in parts) < TOO_FEW:
         flags.add("too-short")
     return {
         "schema": first["schema"],
-        "requests": _added(part["requests"] for part in parts),
-        "ok": _added(part["ok"] for part in parts),
+        "requests": _add(part["requests"] for part in parts),
+        "ok": _add(part["ok"] for part in parts),
         "duration_s": duration,
         "throughput_rps": in_span / max(duration, 1e-9),
         "outcomes": _counts([part["outcomes"] for part in parts]),
@@ -50,8 +50,8 @@ def merged(parts: Sequence[Mapping[str, Any]]) -> Document:
         "fairness": _some([part.get("fairness") for part in parts], _fairness),
         "streams": _counts([part["streams"] for part in parts]),
         "mean_in_flight": _in_flight(parts, duration),
-        "answered_before_read": _added(part["answered_before_read"] for part in parts),
-        "resent": _added(part["resent"] for part in parts),
+        "answered_before_read": _add(part["answered_before_read"] for part in parts),
+        "resent": _add(part["resent"] for part in parts),
         "generator": _generator([part["generator"] for part in parts]),
         "sockets": _sockets([part["sockets"] for part in parts]),
         "flags": sorted(flags),
@@ -67,12 +67,12 @@ def merged(parts: Sequence[Mapping[str, Any]]) -> Document:
                 if name not in ("due", "sent")
             },
         },
-        "load": first["load"] | {"connections": _added(part["load"]["connections"] for part in parts)},
+        "load": first["load"] | {"connections": _add(part["load"]["connections"] for part in parts)},
         "examples": _examples(parts),
     }
 
 
-def _added(numbers: Iterable[Any]) -> Any:
+def _add(numbers: Iterable[Any]) -> Any:
     return sum(numbers)
 
 
@@ -123,12 +123,12 @@ def _deliveries(rows: Sequence[Mapping[str, Any]]) -> Document:
 
 def _fairness(rows: Sequence[Mapping[str, Any]]) -> Document:
     """Join Jain's index, (Σx)² / (n Σx²), of which each part has its own; what else looks at all is missing."""
-    connections, answers = (_added(row[name] for row in rows) for name in ("connections", "answers"))
+    connections, answers = (_add(row[name] for row in rows) for name in ("connections", "answers"))
     squares = sum(
         row["answers"] ** 2 / (row["connections"] * row["jain"]) for row in rows if row["jain"] is not None
     )
     timed = [row for row in rows if row["mean_ms"] is not None]
-    whole = _added(row["answers"] for row in timed)
+    whole = _add(row["answers"] for row in timed)
     return {
         "connections": connections,
         "answers": answers,
@@ -136,7 +136,7 @@ def _fairness(rows: Sequence[Mapping[str, Any]]) -> Document:
         "most": max(row["most"] for row in rows),
         "jain": answers**2 / (connections * squares) if squares and connections else None,
         "jain_short_term": None,
-        "mean_ms": _added(row["mean_ms"] * row["answers"] for row in timed) / whole if whole else None,
+        "mean_ms": _add(row["mean_ms"] * row["answers"] for row in timed) / whole if whole else None,
         "median_connection_ms": None,
     }
 
@@ -144,7 +144,7 @@ def _fairness(rows: Sequence[Mapping[str, Any]]) -> Document:
 def _in_flight(parts: Sequence[Mapping[str, Any]], duration: float) -> float | None:
     if any(part["mean_in_flight"] is None for part in parts) or duration <= 0:
         return None
-    return float(_added(part["mean_in_flight"] * part["duration_s"] for part in parts)) / duration
+    return float(_add(part["mean_in_flight"] * part["duration_s"] for part in parts)) / duration
 
 
 def _generator(rows: Sequence[Mapping[str, Any]]) -> Document:
@@ -152,7 +152,7 @@ def _generator(rows: Sequence[Mapping[str, Any]]) -> Document:
     transports = dict.fromkeys(row["transport"] for row in rows)
     return dict(rows[0]) | {
         **{
-            name: _added(row[name] for row in rows)
+            name: _add(row[name] for row in rows)
             for name in ("cpu_s", "cpu_user_s", "cpu_sys_s", "awake_s", "dropped_bodies", "threads")
         },
         "transport": "+".join(transports),
@@ -166,11 +166,11 @@ def _generator(rows: Sequence[Mapping[str, Any]]) -> Document:
 
 def _sockets(rows: Sequence[Mapping[str, Any]]) -> Document:
     return {
-        "looked": _added(row["looked"] for row in rows),
-        "with_unsent": _added(row["with_unsent"] for row in rows),
+        "looked": _add(row["looked"] for row in rows),
+        "with_unsent": _add(row["with_unsent"] for row in rows),
         "unsent_bytes_max": max(row["unsent_bytes_max"] for row in rows),
         "rtt_us": _least(row["rtt_us"] for row in rows),
-        "retransmitted": _added(row["retransmitted"] for row in rows),
+        "retransmitted": _add(row["retransmitted"] for row in rows),
     }
 
 
@@ -186,7 +186,7 @@ def series(parts: Sequence[Sequence[Mapping[str, Any]]]) -> list[Document]:
         found.append(
             {
                 "at_s": at,
-                **{name: _added(row[name] for row in rows) for name in counts},
+                **{name: _add(row[name] for row in rows) for name in counts},
                 **_coarse(rows, ("p50_ms", "p99_ms", "max_ms")),
             }
         )
@@ -203,9 +203,9 @@ def _coarse(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> Document
 def _step(rows: Sequence[Mapping[str, Any]]) -> Document:
     first = rows[0]
     return dict(first) | {
-        "requests": _added(row["requests"] for row in rows),
-        "ok": _added(row["ok"] for row in rows),
-        "throughput_rps": _added(row["throughput_rps"] for row in rows),
+        "requests": _add(row["requests"] for row in rows),
+        "ok": _add(row["ok"] for row in rows),
+        "throughput_rps": _add(row["throughput_rps"] for row in rows),
         "outcomes": _counts([row["outcomes"] for row in rows]),
         "latency_ms": _bare(_both([row["latency_ms"] for row in rows])),
         "lag_ms": _bare(_sum([row["lag_ms"] for row in rows])),
@@ -214,8 +214,8 @@ def _step(rows: Sequence[Mapping[str, Any]]) -> Document:
 
 def _request(rows: Sequence[Mapping[str, Any]]) -> Document:
     return dict(rows[0]) | {
-        "requests": _added(row["requests"] for row in rows),
-        "ok": _added(row["ok"] for row in rows),
+        "requests": _add(row["requests"] for row in rows),
+        "ok": _add(row["ok"] for row in rows),
         "outcomes": _counts([row["outcomes"] for row in rows]),
         "latency_ms": _bare(_both([row["latency_ms"] for row in rows])),
     }
@@ -237,12 +237,12 @@ def tick(ticks: Sequence[Mapping[str, Any]]) -> Document:
         "event": "tick",
         "phase": ticks[0]["phase"],
         "at_s": min(each["at_s"] for each in ticks),
-        **{name: _added(each[name] for each in ticks) for name in counts},
+        **{name: _add(each[name] for each in ticks) for name in counts},
         **_coarse(ticks, ("p50_ms", "p99_ms")),
         "last_second": {
             "seconds": min(last["seconds"] for last in lasts),
-            "requests": _added(last["requests"] for last in lasts),
-            "ok": _added(last["ok"] for last in lasts),
+            "requests": _add(last["requests"] for last in lasts),
+            "ok": _add(last["ok"] for last in lasts),
             **_coarse(lasts, ("p50_ms", "p99_ms", "max_ms")),
         },
     }

@@ -75,7 +75,7 @@ async def _rate(line: talking.Line, round_trip_s: float) -> float:
         size *= 2
 
 
-async def measured(origin: Player, target: Player, *, transfers: bool, limit_s: float) -> dict[str, Any]:
+async def measure_route(origin: Player, target: Player, *, transfers: bool, limit_s: float) -> dict[str, Any]:
     """Have an agent `measure` to another; where it does not reach that, return `error`. Raises AgentLostError."""
     question = {"address": target.line.address, "transfers": transfers}
     found: dict[str, Any] = json.loads(await origin.line.call("velodrome_measure", limit_s, **question))
@@ -91,7 +91,7 @@ async def between(players: Sequence[Player], transfers: bool) -> Mesh:
         if time.monotonic() - begun > WHOLE_S:
             break
         try:
-            answer = await measured(origin, target, transfers=transfers, limit_s=60.0)
+            answer = await measure_route(origin, target, transfers=transfers, limit_s=60.0)
         except AgentLostError as error:
             answer = {"error": error.why}
         found.append(

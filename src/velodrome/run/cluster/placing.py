@@ -1,10 +1,10 @@
 """Who serves, loads and answers as third parties in a race over machines, and its loads: the side of the command.
 
-    cast = chosen(await conducting.present(address, security), OnHosts(server="shop-1"), str(address))
+    cast = choose_cast(await conducting.present(address, security), OnHosts(server="shop-1"), str(address))
     conductor = Conductor(cast, race, present, send, end)      # does for the server's process what its events say
 
-`chosen` is pure. A load that loses an agent ends, and its trial is invalid; the next one waits for that agent to come
-back, and where it does not, the race ends: a load of fewer agents would be another ruler.
+`choose_cast` is pure. A load that loses an agent ends, and its trial is invalid; the next one waits for that agent to
+come back, and where it does not, the race ends: a load of fewer agents would be another ruler.
 """
 
 import asyncio
@@ -67,18 +67,18 @@ class Cast:
         """Loading agents on the server's machine, whose engines use CPUs of the server."""
         boot = _boot(self.server)
         cpus = {*self.server.facts["cpus"]}
-        return tuple(one for one in self.loads if _boot(one) == boot and cpus & {*one.facts["cpus"]})
+        return tuple(load for load in self.loads if _boot(load) == boot and cpus & {*load.facts["cpus"]})
 
     @property
     def around(self) -> Around:
         """What the server's process has to know."""
-        boot, near = _boot(self.server), [cpu for one in self.near for cpu in one.facts["cpus"]]
-        here = [one for one in self.players if _boot(one) == boot and one is not self.server]
+        boot, near = _boot(self.server), [cpu for player in self.near for cpu in player.facts["cpus"]]
+        here = [player for player in self.players if _boot(player) == boot and player is not self.server]
         return Around(
             self.address,
             tuple(self.server.facts["cpus"]),
             tuple(sorted({*near})),
-            tuple(int(one.facts["pid"]) for one in here),
+            tuple(int(player.facts["pid"]) for player in here),
         )
 
     def lab(self, lab: Lab) -> Lab:
@@ -89,7 +89,7 @@ class Cast:
     @property
     def sentence(self) -> str:
         """Who does what, in words."""
-        loads = " and ".join(one.name for one in self.loads)
+        loads = " and ".join(load.name for load in self.loads)
         third = f"; third parties run on {self.third.name}" if self.third else ""
         return f"{self.server.name} serves on {self.address}, its load comes from {loads}{third}"
 
@@ -98,7 +98,7 @@ class Cast:
         """What makes figures worth less, as sentences."""
         found = []
         if self.near:
-            names = " and ".join(one.name for one in self.near)
+            names = " and ".join(player.name for player in self.near)
             found.append(
                 f"warning: {names} load from CPUs of the machine that serves, so each takes time from the other; start "
                 "them on another machine, or share its CPUs out with velodrome agent --cpus"
@@ -115,7 +115,7 @@ def address_of(player: Player) -> str:
     return urlsplit(player.line.address).hostname or ""
 
 
-def _named(player: Player) -> set[str]:
+def _names_of(player: Player) -> set[str]:
     return {player.name, str(player.facts["host"]), address_of(player), player.line.address}
 
 
@@ -123,30 +123,30 @@ def _roles(player: Player) -> set[str]:
     return {*player.facts["roles"]}
 
 
-def chosen(players: Sequence[Player], wanted: OnHosts, address: str) -> Cast | None:
+def choose_cast(players: Sequence[Player], wanted: OnHosts, address: str) -> Cast | None:
     """Return who does what; None: nobody is to serve for others, and agents share blocks.
 
     Hosts that are named may do what one of their roles says, and with the role `load`, which agents have unless
     something else is said, everything. By roles, an agent with `server` serves, the others with `load` load, and one
     with `third-party` has third parties. Raises PlacingError, NoAgentsError.
     """
-    servers = [one for one in players if SERVER in _roles(one)]
+    servers = [player for player in players if SERVER in _roles(player)]
     if not wanted.any and not servers:
         return None
-    others = {one.name: ",".join(one.facts["roles"]) for one in players}
+    others = {player.name: ",".join(player.facts["roles"]) for player in players}
     if wanted.server:
         (server,) = _those(players, SERVER, (wanted.server,), one=True)
     elif not servers:
         raise NoAgentsError(address, SERVER, others)
     elif len(servers) > 1:
-        names = " and ".join(one.name for one in servers)
+        names = " and ".join(player.name for player in servers)
         raise PlacingError(OPTIONS[SERVER], "", f"{names} have the role {SERVER}; name one of them with it")
     else:
         (server,) = servers
     loads = (
         _those(players, LOAD, wanted.load)
         if wanted.load
-        else [one for one in players if LOAD in _roles(one) and one is not server]
+        else [player for player in players if LOAD in _roles(player) and player is not server]
     )
     if server in loads:
         raise PlacingError(
@@ -154,15 +154,15 @@ def chosen(players: Sequence[Player], wanted: OnHosts, address: str) -> Cast | N
             server.name,
             "it serves, and cannot load itself; name another agent, or leave --server-on out for a race on one host",
         )
-    thirds = [one for one in players if THIRD in _roles(one)]
+    thirds = [player for player in players if THIRD in _roles(player)]
     third = thirds[0] if len(thirds) == 1 else None
     if wanted.third_party:
         (third,) = _those(players, THIRD, (wanted.third_party,), one=True)
     elif len(thirds) > 1:
-        names = " and ".join(one.name for one in thirds)
+        names = " and ".join(player.name for player in thirds)
         raise PlacingError(OPTIONS[THIRD], "", f"{names} have the role {THIRD}; name one of them with it")
     if wanted.third_party and not wanted.load:
-        loads = [one for one in loads if one is not third] or loads
+        loads = [load for load in loads if load is not third] or loads
     if not loads:
         raise NoAgentsError(address, LOAD, others)
     if third is server:
@@ -176,12 +176,12 @@ def _those(players: Sequence[Player], role: str, names: Sequence[str], *, one: b
     """Return the agents that are named. Raises PlacingError for a name that is no agent's, or not of one alone."""
     option, found = OPTIONS[role], dict[str, Player]()
     for name in names:
-        own = [player for player in players if name in _named(player)]
+        own = [player for player in players if name in _names_of(player)]
         if not own:
             there = ", ".join(f"{player.name} ({address_of(player)})" for player in players) or "none"
             raise PlacingError(option, name, f"no agent is called so; there are: {there}")
         if one and len(own) > 1:
-            raise PlacingError(option, name, f"{len(own)} agents are there; name one: {_listed(own)}")
+            raise PlacingError(option, name, f"{len(own)} agents are there; name one: {_list_names(own)}")
         for player in own:
             if not {role, LOAD} & _roles(player):
                 had = ",".join(player.facts["roles"])
@@ -192,8 +192,8 @@ def _those(players: Sequence[Player], role: str, names: Sequence[str], *, one: b
     return list(found.values())
 
 
-def _listed(players: Sequence[Player]) -> str:
-    return ", ".join(one.name for one in players)
+def _list_names(players: Sequence[Player]) -> str:
+    return ", ".join(player.name for player in players)
 
 
 def refuse_unfit(cast: Cast) -> None:
@@ -201,22 +201,24 @@ def refuse_unfit(cast: Cast) -> None:
 
     Raises AgentsDifferError, AgentRefusedError.
     """
-    for one in cast.players:
-        if (one.facts["version"], one.facts["engine"]) != (VERSION, engine.VERSION):
-            raise AgentsDifferError("version", {"this command": VERSION, one.name: one.facts["version"]})
-        if one.facts["busy"]:
+    for player in cast.players:
+        if (player.facts["version"], player.facts["engine"]) != (VERSION, engine.VERSION):
+            raise AgentsDifferError(
+                "version", {"this command": VERSION, player.name: player.facts["version"]}
+            )
+        if player.facts["busy"]:
             raise AgentRefusedError(
-                one.name, "it does something else for another command; wait until that has ended"
+                player.name, "it does something else for another command; wait until that has ended"
             )
     if not talking.is_loopback(cast.address):
-        for one in cast.loads:
-            if cast.address not in one.facts["allow_target"]:
+        for player in cast.loads:
+            if cast.address not in player.facts["allow_target"]:
                 raise AgentRefusedError(
-                    one.name,
+                    player.name,
                     f"it may not load {cast.address}, where {cast.server.name} serves; start it with: velodrome agent "
                     f"--allow-target {cast.address}",
                 )
-    elif len({one.facts["machine"] for one in (*cast.loads, cast.server)}) > 1:
+    elif len({player.facts["machine"] for player in (*cast.loads, cast.server)}) > 1:
         raise UsageError(
             f"{cast.server.name} is known by {cast.address}, which is another host for each agent; start it with: "
             "velodrome agent --host ADDRESS"
@@ -234,16 +236,17 @@ async def round_trips(cast: Cast) -> dict[str, float]:
     """
     found = {}
     for origin, to in [
-        *((one, cast.server) for one in cast.loads),
-        *((cast.server, one) for one in _third(cast)),
+        *((load, cast.server) for load in cast.loads),
+        *((cast.server, player) for player in _third(cast)),
     ]:
-        said = await mesh.measured(origin, to, transfers=False, limit_s=READY_S)
-        if "error" in said:
+        message = await mesh.measure_route(origin, to, transfers=False, limit_s=READY_S)
+        if "error" in message:
             raise AgentRefusedError(
                 origin.name,
-                f"it does not reach {to.name} at {to.line.address} ({said['error']}); open the way between these hosts",
+                f"it does not reach {to.name} at {to.line.address} ({message['error']}); "
+                "open the way between these hosts",
             )
-        found[(origin if to is cast.server else to).name] = float(said["round_trip_ms"])
+        found[(origin if to is cast.server else to).name] = float(message["round_trip_ms"])
     return found
 
 
@@ -317,8 +320,8 @@ class Conductor:
         """End all that runs on other hosts."""
         await self.stop()
         await self._quietly("over", 0)
-        for one in self._cast.loads:  # of one that came back the line is its own
-            await one.line.close()
+        for load in self._cast.loads:  # of one that came back the line is its own
+            await load.line.close()
 
     def _do(self, work: Any) -> None:
         task = asyncio.ensure_future(work)
@@ -332,7 +335,7 @@ class Conductor:
 
     async def _load(self, number: int, spec: LoadSpec) -> None:
         try:
-            document = await self._carried(number, spec)
+            document = await self._carry(number, spec)
         except AgentLostError as error:
             self._lost(f"{error.name}: {error.why}")
         except Exception as error:  # this load cannot be had: its trial says so
@@ -345,12 +348,12 @@ class Conductor:
         finally:
             self._loads.pop(number, None)
 
-    async def _carried(self, number: int, spec: LoadSpec) -> dict[str, Any]:
+    async def _carry(self, number: int, spec: LoadSpec) -> dict[str, Any]:
         until = time.monotonic() + BACK_S
         while True:
             try:
-                one = self._loads[number] = _CarriedLoad(self, number, spec)
-                return await one.carried([Player(p.line, p.facts) for p in self.loaders(spec)])
+                load = self._loads[number] = _CarriedLoad(self, number, spec)
+                return await load.carry([Player(p.line, p.facts) for p in self.loaders(spec)])
             except (AgentLostError, AgentRefusedError) as error:
                 self._missing = self._missing or isinstance(error, AgentLostError)
                 if not self._missing or self._loads[number].begun or time.monotonic() > until:
@@ -370,7 +373,7 @@ class Conductor:
     async def _find_again(self) -> None:
         """Look for the loading agents anew: one that was started again has another address."""
         with suppress(CoordinatorError, AgentLostError):
-            there = {one.name: one for one in await self._present()}
+            there = {player.name: player for player in await self._present()}
             loads = []
             for old in self._cast.loads:
                 new = there.pop(old.name, None)
@@ -378,8 +381,8 @@ class Conductor:
                 if new is not None:
                     await (new if same else old).line.close()
                 loads.append(old if new is None or same else new)
-            for one in there.values():
-                await one.line.close()
+            for player in there.values():
+                await player.line.close()
             self._cast = replace(self._cast, loads=tuple(loads))
 
     readings: Sequence[clocks.Reading] = ()
@@ -401,14 +404,14 @@ class Conductor:
 
     # Third parties.
 
-    async def _third(self, number: int, said: str) -> None:
+    async def _third(self, number: int, message: str) -> None:
         third = self._cast.third
         if third is None:
             why = f"no agent has the role {THIRD}; name one with {OPTIONS[THIRD]}"
             self._message(number, "refused", why=why)
             return
         try:
-            found = json.loads(await self._ask("start", number, said))
+            found = json.loads(await self._ask("start", number, message))
         except AgentLostError as error:
             self._lost(f"{error.name}: {error.why}")
             return
@@ -429,11 +432,16 @@ class Conductor:
             self._do(self._ping())
         self._thirds[number] = None
 
-    async def _ask(self, what: str, number: int = 0, said: str = "") -> str:
+    async def _ask(self, what: str, number: int = 0, message: str = "") -> str:
         assert self._cast.third is not None
         return str(
             await self._cast.third.line.call(
-                "velodrome_third", conducting.LOST_S * 5, what=what, race=self._race, number=number, said=said
+                "velodrome_third",
+                conducting.LOST_S * 5,
+                what=what,
+                race=self._race,
+                number=number,
+                message=message,
             )
         )
 
@@ -478,11 +486,11 @@ class _CarriedLoad:
         self._over = asyncio.Event()
         self._span: asyncio.Task[None] | None = None
 
-    async def carried(self, players: Sequence[Player]) -> dict[str, Any]:
-        """Return its document. Raises what `conducting.carried` does."""
+    async def carry(self, players: Sequence[Player]) -> dict[str, Any]:
+        """Return its document. Raises what `conducting.carry_load` does."""
         try:
             await self._conductor.read_server()
-            return await conducting.carried(self._spec, players, self._on_event, self._on_begin)
+            return await conducting.carry_load(self._spec, players, self._on_event, self._on_begin)
         finally:
             self._over.set()
             if self._span is not None:

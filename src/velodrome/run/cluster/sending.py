@@ -1,7 +1,7 @@
 """The folder of an app, sent to the hosts that serve it: packed by content here, unpacked in a private folder there.
 
-    data = packed("/home/me/shop")               # what git does not ignore; raises SendingError
-    unpacked(data, scratch.made("app"))          # there; nothing of it lies outside of that folder
+    data = pack("/home/me/shop")               # what git does not ignore; raises SendingError
+    unpack(data, scratch.make_folder("app"))          # there; nothing of it lies outside of that folder
 
 What git ignores stays here, and so secrets do that lie in such files. Outside of a git repository hidden files and
 folders stay, and what is made anew anywhere.
@@ -30,7 +30,7 @@ MADE_ANEW = frozenset({"__pycache__", "node_modules", "venv", "env"})
 """Folders that are not sent from where there is no git; those that begin with a dot neither."""
 
 
-def packed(folder: str) -> bytes:
+def pack(folder: str) -> bytes:
     """Return what is to be sent of a folder: the same bytes for the same content. Raises SendingError, GitError."""
     names = sorted(_names(folder))
     if not names:
@@ -113,7 +113,7 @@ def _names(folder: str) -> Iterator[str]:
     """Yield what is sent of a folder, by its path within it."""
     listed = revisions.not_ignored(folder)
     if listed is None:
-        yield from _walked(folder)
+        yield from _walk(folder)
         return
     for name in listed:
         path = os.path.join(folder, name)
@@ -123,7 +123,7 @@ def _names(folder: str) -> Iterator[str]:
             yield name
 
 
-def _walked(folder: str) -> Iterator[str]:
+def _walk(folder: str) -> Iterator[str]:
     for above, folders, files in os.walk(folder):
         folders[:] = [one for one in folders if one not in MADE_ANEW and not one.startswith(".")]
         linked = [one for one in folders if os.path.islink(os.path.join(above, one))]
@@ -132,13 +132,13 @@ def _walked(folder: str) -> Iterator[str]:
                 yield os.path.relpath(os.path.join(above, name), folder)
 
 
-def received(files: str) -> str:
+def receive(files: str) -> str:
     """Unpack a folder that was sent, in base64, into one that ends with this process; return its path.
 
-    Raises what `unpacked` does.
+    Raises what `unpack` does.
     """
-    folder = scratch.made("app")
-    unpacked(base64.b64decode(files), folder)
+    folder = scratch.make_folder("app")
+    unpack(base64.b64decode(files), folder)
     return str(folder)
 
 
@@ -148,10 +148,10 @@ def inside(path: str, sent: str, folder: str) -> str:
     return str(Path(folder, Path(path).relative_to(sent))) if within else path
 
 
-def unpacked(data: bytes, folder: Path) -> None:
+def unpack(data: bytes, folder: Path) -> None:
     """Write what was packed into a new folder, for whom foreign code runs as.
 
-    Nothing is written through a link, nor outside of the folder. Raises SendingError for what `packed` did not make.
+    Nothing is written through a link, nor outside of the folder. Raises SendingError for what `pack` did not make.
     """
     links: list[tuple[str, str]] = []
     left, count = MOST_UNPACKED, 0

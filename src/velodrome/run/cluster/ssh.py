@@ -118,7 +118,7 @@ async def serve(
     `on_lost` hears of each agent that ended before. Raises SshError, ClusterKeysError, CoordinatorError; also when the
     coordinator ends before, or no agent is left.
     """
-    files = {} if wanted.scheme == "tcp" else keys.contents(keys.found(wanted.keys))
+    files = {} if wanted.scheme == "tcp" else keys.contents(keys.find_keys(wanted.keys))
     remotes = [_Remote(host, reach) for host in hosts]
     began: list[_Remote] = []
     beating = asyncio.ensure_future(_beating(began))
@@ -139,7 +139,7 @@ async def serve(
         began += remotes
         await _all(remote.begin("agent", remote.what) for remote in remotes)
         on_ready(address)
-        await _held(first, remotes, address, on_lost)
+        await _keep_alive(first, remotes, address, on_lost)
     finally:
         await asyncio.gather(*(remote.end() for remote in began))
         await asyncio.gather(*(remote.hang_up() for remote in remotes))
@@ -161,7 +161,7 @@ async def _all(works: Any) -> None:
             raise found
 
 
-async def _held(
+async def _keep_alive(
     first: "_Remote",
     remotes: Sequence["_Remote"],
     address: str,
@@ -233,7 +233,7 @@ class _Remote:
 
     def _options(self) -> dict[str, Any]:
         folder = Path.home() / ".ssh"
-        ours = scratch.made("ssh")
+        ours = scratch.make_folder("ssh")
         before, after = ours / "before", ours / "after"
         before.write_text("".join(f"{option}\n" for option in self.reach.options))
         known = {

@@ -86,7 +86,7 @@ def security(scheme: str, folder: Path | None = None) -> Security:
     """Return the certificates for a connection, of `folder` or the usual one. Raises ClusterKeysError."""
     if scheme == "tcp":
         return Security(require_encryption=False)
-    found = keys.found(folder)
+    found = keys.find_keys(folder)
     fields: dict[str, Any] = {"tls_ca_file": str(found.authority)}
     for role in ("client", "worker", "scheduler"):
         fields |= {f"tls_{role}_cert": str(found.certificate), f"tls_{role}_key": str(found.key)}

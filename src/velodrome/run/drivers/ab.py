@@ -132,7 +132,7 @@ def read(finished: Finished, load: Load) -> Report:
         examples=tuple(
             f"{kind}: {times} times" for kind, times in outcomes.items() if times and kind != "ok"
         ),
-        notes=(*_kept(text, complete, load), *_twice(bad, length)),
+        notes=(*_check_kept(text, complete, load), *_twice(bad, length)),
     )
 
 
@@ -159,7 +159,7 @@ def _latency(finished: Finished, text: str) -> Latency:
     )
 
 
-def _kept(text: str, complete: int, load: Load) -> tuple[str, ...]:
+def _check_kept(text: str, complete: int, load: Load) -> tuple[str, ...]:
     """Report connections that should be kept and were not: another load than the requested one."""
     kept = count_in(r"^Keep-Alive requests: +(\d+)$", text)
     if not load.keepalive or kept == complete:

@@ -50,7 +50,7 @@ def _refuse(out: "IO[bytes]", kind: str, sentence: str) -> None:
 
 
 def _carried_out(out: "IO[bytes]") -> str:
-    own_process.pinned()
+    own_process.pin()
     from velodrome import _native  # noqa: PLC0415 - after pinning: its threads inherit the CPUs
 
     own_process.give_up_root()

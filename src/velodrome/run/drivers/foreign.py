@@ -260,7 +260,7 @@ def spawn(
     """
     sent = files or {}
     with (
-        scratch.held("driver") as folder,
+        scratch.hold_folder("driver") as folder,
         python.start_own(MODULE, cpus=cpus) as child,
     ):
         talk = _Talk(child, Path(argv[0]).name, (span_s, slack_s), on_event, hangs)

@@ -112,7 +112,7 @@ def read(finished: Finished, load: Load) -> Report:
     at_the_end = Counter[str]()
     if calls and load.requests is None:
         at_the_end = _ended_at_the_end(calls, details, min(duration_s, load.duration_s))
-    outcomes = {"ok": right} | _failed(errors, at_the_end, by_time=load.requests is None)
+    outcomes = {"ok": right} | _count_failed(errors, at_the_end, by_time=load.requests is None)
     return Report(
         requests=requests,
         ok=right,
@@ -138,7 +138,7 @@ def _ended_at_the_end(calls: RequestLog, details: list[dict[str, Any]], duration
     return Counter(str(details[number]["error"]) for number in np.flatnonzero(closing))
 
 
-def _failed(errors: dict[str, int], at_the_end: Counter[str], *, by_time: bool) -> dict[str, int]:
+def _count_failed(errors: dict[str, int], at_the_end: Counter[str], *, by_time: bool) -> dict[str, int]:
     """Count the outcomes of calls that are not OK.
 
     It says goodbye before it closes a connection. A server that closes it first then breaks the call in flight.

@@ -77,7 +77,7 @@ class VelodromeDriver:
             if status != 0 or not document:
                 raise DriverError(self.name, status, engine.last_lines())
         try:
-            return secrets.masked(load_document.facts_of(json.loads(document)))
+            return secrets.mask_noun(load_document.facts_of(json.loads(document)))
         except (ValueError, KeyError, TypeError) as error:
             raise DriverError(self.name, status, (f"its report cannot be read: {error!r}",)) from error
 

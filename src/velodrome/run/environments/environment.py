@@ -40,7 +40,7 @@ from velodrome.model.app import App
 from velodrome.model.errors import CalibrationError, EnvironmentFailedError, NoHomeError, UvMissingError
 from velodrome.run import cache
 from velodrome.run.environments import guest_tree, installing
-from velodrome.run.environments.installing import FORBIDDEN, SOURCES, Site, kept, run_uv, tell, unsolvable
+from velodrome.run.environments.installing import FORBIDDEN, SOURCES, Site, keep, run_uv, tell, unsolvable
 from velodrome.run.environments.interpreter import Interpreter, Theirs, find_interpreter, find_uv, theirs
 from velodrome.run.machine import facts
 from velodrome.run.supervision import python
@@ -77,7 +77,7 @@ def name_of(line: str) -> str:
     return _normal(match[1]) if match else ""
 
 
-def unpinned(line: str) -> str:
+def without_pin(line: str) -> str:
     """Return a requirement for any version, its extras and markers kept."""
     match = _NAME.fullmatch(line)
     if match is None:
@@ -119,12 +119,12 @@ def hashes() -> Mapping[tuple[str, str], tuple[str, ...]]:
     return {package: tuple(every) for package, every in found.items()}
 
 
-def wanted(raced: Iterable[tuple[Stack, Recipe]] = ()) -> list[tuple[str, ...]]:
+def requirement_sets(raced: Iterable[tuple[Stack, Recipe]] = ()) -> list[tuple[str, ...]]:
     """Return the distinct sets of requirements of what ships, sorted.
 
     That is the stacks, the clients that make databases ready, and the stacks that are `raced` on recipes.
     """
-    shipped = [entry.thing for entry in plugins.shipped(catalog.STACK) if not entry.error]
+    shipped = [entry.thing for entry in plugins.shipped_plugins(catalog.STACK) if not entry.error]
     preparers = [tuple(sorted(entry.requires)) for entry in client.clients().values() if entry.prepare]
     stacks = [catalog.requires(stack) for stack in shipped]
     return sorted({*stacks, *preparers, *(catalog.requires(*pair) for pair in raced)} - {()})
@@ -223,10 +223,10 @@ def for_client(client: Client) -> Environment:
 def _of(whose: str, requires: tuple[str, ...], interpreter: Interpreter) -> Environment:
     locked = covering(requires, interpreter.minor)
     home = cache.folder("envs") / _key(requires, locked, interpreter)
-    return kept(
+    return keep(
         home,
         whose,
-        _ready,
+        _find_ready,
         lambda site: _make(site, home, requires, locked, interpreter),
     )
 
@@ -296,7 +296,7 @@ def _key(requires: tuple[str, ...], locked: Path | None, interpreter: Interprete
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
 
 
-def _ready(home: Path) -> Environment | None:
+def _find_ready(home: Path) -> Environment | None:
     record = installing.read_record(home)
     if record is None:
         return None
@@ -391,11 +391,11 @@ def overlay_for(stack: Stack, app: App, allow_sdist: bool = False) -> Environmen
     """
     has = theirs(app.python, guest_tree.export())
     _refuse_too_old(stack, has)
-    missing = _missing(stack, has)
-    return kept(
+    missing = _missing_packages(stack, has)
+    return keep(
         cache.folder("overlays") / _key_overlay(missing, has, allow_sdist),
         stack.name,
-        lambda home: _ready_overlay(home, has),
+        lambda home: _find_overlay(home, has),
         lambda site: _make_overlay(stack, site, missing, has),
         builds=allow_sdist,
         beside=app.path,
@@ -412,11 +412,11 @@ def _refuse_too_old(stack: Stack, has: Theirs) -> None:
             )
 
 
-def _missing(stack: Stack, has: Theirs) -> tuple[str, ...]:
+def _missing_packages(stack: Stack, has: Theirs) -> tuple[str, ...]:
     """Return what has to be installed: pinned, but for an interpreter that the pinned versions are too new for."""
     lacking = [line for line in stack.requires if name_of(line) not in has.packages]
     if has.interpreter.minor < stack.python:
-        lacking = [unpinned(line) for line in lacking]
+        lacking = [without_pin(line) for line in lacking]
     return tuple(sorted(lacking))
 
 
@@ -435,7 +435,7 @@ def _key_overlay(missing: Sequence[str], has: Theirs, allow_sdist: bool) -> str:
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
 
 
-def _ready_overlay(home: Path, has: Theirs) -> Environment | None:
+def _find_overlay(home: Path, has: Theirs) -> Environment | None:
     record = installing.read_record(home)
     if record is None:
         return None
@@ -458,7 +458,7 @@ def _make_overlay(stack: Stack, site: Site, missing: Sequence[str], has: Theirs)
 
 def _install_overlay(stack: Stack, site: Site, missing: Sequence[str], has: Theirs) -> dict[str, str]:
     """Install what is missing, and return the versions of it. Raises EnvironmentFailedError."""
-    resolved = _resolved(stack, site, missing, has)
+    resolved = _resolve(stack, site, missing, has)
     lines = [line for line in resolved.splitlines() if name_of(line) and name_of(line) not in has.packages]
     chosen = {name_of(line): line.partition("==")[2].partition(";")[0].strip() for line in lines}
     known = hashes()
@@ -480,13 +480,13 @@ def _ready_made(site: Site) -> tuple[str, ...]:
     return () if site.builds else ("--only-binary=:all:",)
 
 
-def _resolved(stack: Stack, site: Site, missing: Sequence[str], has: Theirs) -> str:
+def _resolve(stack: Stack, site: Site, missing: Sequence[str], has: Theirs) -> str:
     """Return what is missing with all it needs, a version each: those that are pinned, or where these do not go with
     what is there, others that do. Raises EnvironmentFailedError.
     """
     theirs = [f"{name}=={version}" for name, version in has.packages.items() if _VERSION.fullmatch(version)]
     try:
-        return _compiled(site, missing, theirs, _ready_made(site))
+        return _compile_requirements(site, missing, theirs, _ready_made(site))
     except EnvironmentFailedError as error:
         if not unsolvable(error):
             raise
@@ -497,7 +497,7 @@ def _resolved(stack: Stack, site: Site, missing: Sequence[str], has: Theirs) -> 
         preferred.write_text("".join(f"{line}\n" for line in missing))
         how = ("--only-binary=:all:", f"--output-file={preferred}")
         try:
-            _compiled(site, [unpinned(line) for line in missing], [*theirs, *least], how)
+            _compile_requirements(site, [without_pin(line) for line in missing], [*theirs, *least], how)
             return preferred.read_text()
         except EnvironmentFailedError as also:
             if not unsolvable(also):
@@ -510,7 +510,9 @@ def _resolved(stack: Stack, site: Site, missing: Sequence[str], has: Theirs) -> 
         raise EnvironmentFailedError(stack.name, reason, cure, error.last_lines) from error
 
 
-def _compiled(site: Site, wanted: Sequence[str], bounds: Sequence[str], how: Sequence[str]) -> str:
+def _compile_requirements(
+    site: Site, wanted: Sequence[str], bounds: Sequence[str], how: Sequence[str]
+) -> str:
     # From files: a requirement that begins with a dash must not become an option.
     requirements, bound = site.folder / "wanted.txt", site.folder / "bounds.txt"
     requirements.write_text("".join(f"{line}\n" for line in wanted))

@@ -37,7 +37,7 @@ def export(extra_stacks: Iterable[str | Path] = ()) -> Path:
     tree = cache.folder("guest") / _digest(files)
     cache.use(tree, ", ".join(["what ships", *(Path(stack).name for stack in extra)]))
     if not _whole(tree, files):
-        with cache.written(tree):
+        with cache.cache_errors(tree):
             _write(files, tree)
     return tree
 
@@ -97,7 +97,7 @@ def _write(files: Mapping[PurePosixPath, bytes], tree: Path) -> None:
         shutil.rmtree(old, ignore_errors=True)
 
 
-def verified() -> Iterator[tuple[Kept, Damage | None]]:
+def verify_trees() -> Iterator[tuple[Kept, Damage | None]]:
     """Yield each environment, overlay and copy of the guest tree, with what is damaged in it; takes about 0.2 s each.
 
     What is damaged is not used any more but made again when it is next needed. Raises OSError.

@@ -161,7 +161,7 @@ def run_uv(
     """
     longest_s = limit_s()
     program, account = find_uv(), acting()
-    if account is not None and (closed := account.closed(program)):
+    if account is not None and (closed := account.first_closed(program)):
         cure = "install velodrome where that user can read it, or name another user with --user"
         raise AccountError(
             account.name, f"{program}, which installs servers, lies in {closed}, closed to them", cure
@@ -366,7 +366,7 @@ class Site:
         return {package["name"]: package["version"] for package in json.loads(listing)}
 
 
-def kept(
+def keep(
     home: Path,
     whose: str,
     ready: Callable[[Path], Found | None],
@@ -386,7 +386,7 @@ def kept(
     if found is not None:
         return found
     try:
-        with _held(home.with_suffix(".lock"), whose) as lock:
+        with _lock_environment(home.with_suffix(".lock"), whose) as lock:
             found = ready(home)
             if found is not None:
                 return found
@@ -427,11 +427,11 @@ def _make(home: Path, whose: str, lock: int, make: Callable[[Site], Mapping[str,
 
 
 @contextmanager
-def _held(path: Path, whose: str) -> Iterator[int]:
+def _lock_environment(path: Path, whose: str) -> Iterator[int]:
     """Keep others from making the same environment; wait for a process that does, and say for whom."""
     began = time.monotonic()
     named = ""
-    while (number := cache.locked(path)) is None:
+    while (number := cache.lock_file(path)) is None:
         holder = _holder(path)
         waited = time.monotonic() - began
         if holder and holder != named and waited > SOON_S:

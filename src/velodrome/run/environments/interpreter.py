@@ -76,22 +76,22 @@ def find_interpreter(wanted: str | None = None) -> Interpreter:
 
     It is run once, as whom servers run as. Raises InterpreterNotFoundError.
     """
-    return _found(wanted, acting())
+    return _find(wanted, acting())
 
 
 @functools.cache
-def _found(wanted: str | None, _account: Account | None) -> Interpreter:
+def _find(wanted: str | None, _account: Account | None) -> Interpreter:
     if wanted is None:
-        return _queried(sys.executable, sys.executable)
+        return _query(sys.executable, sys.executable)
     if os.sep in wanted:
-        return _queried(wanted, wanted)
+        return _query(wanted, wanted)
     for candidate in (_by_uv(wanted), _by_pyenv(wanted)):
         if candidate is not None:
-            return _queried(candidate, wanted)
+            return _query(candidate, wanted)
     raise InterpreterNotFoundError(wanted, "there is none of that version on this machine")
 
 
-def _queried(path: str, wanted: str) -> Interpreter:
+def _query(path: str, wanted: str) -> Interpreter:
     try:
         with refusals():  # which are no fault of the interpreter wanted
             finished = subprocess.run(
@@ -117,7 +117,7 @@ def _queried(path: str, wanted: str) -> Interpreter:
 
 def _why(path: str, error: Exception) -> str:
     account = acting()
-    folder = account and (account.closed(path) or account.closed(os.path.realpath(path)))
+    folder = account and (account.first_closed(path) or account.first_closed(os.path.realpath(path)))
     if account and folder:
         return (
             f"user {account.name}, as which servers run, may not enter {folder}. Name an interpreter that this user "

@@ -26,9 +26,9 @@ from velodrome.model.errors import BadOptionError
 from velodrome.model.load import Link
 from velodrome.run.environments.environment import Environment
 from velodrome.run.experiments.experiment import Kind, Outcome
-from velodrome.run.experiments.programs import VERSIONS, Served, environment_of, serving
+from velodrome.run.experiments.programs import VERSIONS, Served, environment_of, serve
 from velodrome.run.lab import Lab
-from velodrome.run.link import SETTINGS, Loopback, Site, between, entered
+from velodrome.run.link import SETTINGS, Loopback, Site, between, enter
 from velodrome.run.machine import netlink
 from velodrome.run.measuring import kernel
 
@@ -127,12 +127,12 @@ def run(settings: Mapping[str, Setting], lab: Lab) -> Outcome:
     facts: dict[str, Fact] = {}
     parts = []
     with between(Link(rtt_ms=rtt_ms) if rtt_ms or ipv4 else None, cpus=lab.cpus) as site:
-        with entered(site.server):
+        with enter(site.server):
             for line in ipv4:
                 _set(line)
             facts |= {name: _present(name) for name in SHOWN}
         for backlog in backlogs:
-            tried = _tried(_length(backlog), settings, made, site, lab)
+            tried = _try_backlog(_length(backlog), settings, made, site, lab)
             facts |= _facts(backlog, tried)
             parts.append(f"queue {backlog}: {_sentence(facts, backlog, float(settings['patience_s']))}")  # type: ignore[arg-type]
     sentence = f"{settings['bursts']} bursts of {settings['burst']} connections; {'; '.join(parts)}."
@@ -167,21 +167,21 @@ def _present(name: str) -> Fact:
         return None
 
 
-def _tried(
+def _try_backlog(
     backlog: int, settings: Mapping[str, Setting], made: Environment, site: Site | Loopback, lab: Lab
 ) -> Tried:
     served = Served(str(settings["stack"]), catalog.recipe("hello"), made, knobs={"backlog": backlog})
     many, times = int(settings["burst"]), int(settings["bursts"])  # type: ignore[arg-type]
     patience_s = float(settings["patience_s"])  # type: ignore[arg-type]
     knocks: list[Knock] = []
-    with serving(served, lab, site) as server:
+    with serve(served, lab, site) as server:
         address = server.serving.host, server.serving.port
         before = _counters(site)
         for _ in range(times):
-            with entered(site.client):
+            with enter(site.client):
                 knocks += burst(address, many, REQUEST, patience_s)
         after = _counters(site)
-        with entered(site.server):
+        with enter(site.server):
             listeners = netlink.listening(server.serving.port)
     counted = {name: None if was is None else (after[name] or 0) - was for name, was in before.items()}
     return Tried(knocks, counted, listeners[0].send if listeners else None)
@@ -190,7 +190,7 @@ def _tried(
 def _counters(site: Site | Loopback) -> dict[str, int | None]:
     found = {}
     for end, namespace in (("server", site.server), ("client", site.client)):
-        with entered(namespace):
+        with enter(namespace):
             found[end] = kernel.tcp_counters()
     return {name: found[end].get(counter) for name, (counter, end) in COUNTED.items()}
 

@@ -22,7 +22,7 @@ from velodrome.run.experiments.programs import (
     Served,
     environment_of,
     run_program,
-    serving,
+    serve,
 )
 from velodrome.run.lab import Lab
 from velodrome.run.servers import Server
@@ -57,8 +57,12 @@ def run(settings: Mapping[str, Setting], lab: Lab) -> Outcome:
                 continue
             served = Served(name, _recipe(place, float(settings["wait_ms"])), made)  # type: ignore[arg-type]
             try:
-                with serving(served, lab) as server:
-                    lose = _lost_calls if catalog.interface(stack.interface).protocol == "grpc" else _lost
+                with serve(served, lab) as server:
+                    lose = (
+                        _count_lost_calls
+                        if catalog.interface(stack.interface).protocol == "grpc"
+                        else _count_lost
+                    )
                     count = lose(server, many, connections, lab)
             except ServerNotReadyError:
                 if place not in UNDER_GEVENT:
@@ -74,7 +78,7 @@ def _recipe(place: str, wait_ms: float) -> Recipe:
     return Recipe("canary", about, (ReadBody(), Keep(place, wait_ms), Body(2)), "POST", DIGITS)
 
 
-def _lost_calls(server: Server, calls: int, at_once: int, lab: Lab) -> int:
+def _count_lost_calls(server: Server, calls: int, at_once: int, lab: Lab) -> int:
     """Do the same by gRPC: a program of the guest's calls, because grpcio is in an environment of the guest's."""
     made = lab.environment(lab.stacks[CALLER], None, {}, None)
     address = f"{server.serving.host}:{server.serving.port}"
@@ -86,7 +90,7 @@ def _lost_calls(server: Server, calls: int, at_once: int, lab: Lab) -> int:
     return counted.get("INTERNAL", 0)
 
 
-def _lost(server: Server, requests: int, connections: int, lab: Lab) -> int:
+def _count_lost(server: Server, requests: int, connections: int, lab: Lab) -> int:
     """Ask so many times, over so many connections at once; return how many found another marker than their own."""
     numbers = itertools.count(1)
     markers = [f"{next(numbers):0{DIGITS}}".encode() for _ in range(requests)]

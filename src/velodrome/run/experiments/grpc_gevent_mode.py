@@ -27,7 +27,7 @@ CALLS = "velodrome.guest.experiments.grpc_calls"
 MODES = {"in": "with the mode", "out": "without it"}
 
 
-def left(mode: str) -> Callable[[Process], Process]:
+def in_mode(mode: str) -> Callable[[Process], Process]:
     """Return what starts the same server in the mode, or out of it."""
 
     def under(process: Process) -> Process:
@@ -50,7 +50,7 @@ def _as_server(
     deadline_s = float(settings["deadline_ms"]) / 1000  # type: ignore[arg-type]
     wanted = (f"--calls={settings['calls']}", f"--deadline={deadline_s}")
     for mode, words in MODES.items():
-        served = Served(str(settings["stack"]), PEER, made, under=left(mode))
+        served = Served(str(settings["stack"]), PEER, made, under=in_mode(mode))
         with listening(served, lab) as server:
             found = run_program(made, lab, CALLS, f"--address={address(server)}", *wanted)
         facts[f"server_ok.{mode}"] = float(found["statuses"].get("OK", 0))

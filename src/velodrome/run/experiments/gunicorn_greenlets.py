@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from velodrome.guest.recipe import Body, Recipe
 from velodrome.model.claim import Fact, Setting
 from velodrome.run.experiments.experiment import Kind, Outcome, stacks_of
-from velodrome.run.experiments.programs import VERSIONS, Served, ask, environment_of, serving
+from velodrome.run.experiments.programs import VERSIONS, Served, ask, environment_of, serve
 from velodrome.run.lab import Lab
 
 APP = "velodrome.guest.experiments.greenlet_pool:app"
@@ -21,7 +21,7 @@ def run(settings: Mapping[str, Setting], lab: Lab) -> Outcome:
     parts = []
     for name in stacks_of(settings):
         served = Served(name, NOTHING, environment_of(name, settings, lab), APP, {"workers": workers})
-        with serving(served, lab) as server, ThreadPoolExecutor(requests) as pool:
+        with serve(served, lab) as server, ThreadPoolExecutor(requests) as pool:
             answering = [pool.submit(ask, server) for _ in range(requests)]
             answers = [json.loads(future.result()[0]) for future in answering]
         facts[f"patched.{name}"] = all(all(answer["patched"].values()) for answer in answers)

@@ -4,7 +4,7 @@ time.
 made = environment_of("tornado", settings, lab)
 facts = run_program(made, lab, "velodrome.guest.experiments.blocked_loop", "crowd", "--tasks=100")
 
-with serving(Served("tornado", recipe, made), lab) as server:         # started as a race starts it, and ready
+with serve(Served("tornado", recipe, made), lab) as server:         # started as a race starts it, and ready
     ask(server)
 
 with listening(Served("grpc-gevent", recipe, made, under=without_mode), lab) as server:     # may never answer rightly
@@ -31,7 +31,7 @@ from velodrome.run.account import hand_over
 from velodrome.run.drivers.driver import Target
 from velodrome.run.environments.environment import Environment
 from velodrome.run.lab import Lab
-from velodrome.run.link import Loopback, Site, entered
+from velodrome.run.link import Loopback, Site, enter
 from velodrome.run.machine.limits import Bounds
 from velodrome.run.servers import NotReady, Server, Serving
 from velodrome.run.supervision import scratch
@@ -58,7 +58,7 @@ def environment_of(name: str, settings: Mapping[str, Setting], lab: Lab) -> Envi
 
 def run_program(made: Environment, lab: Lab, module: str, *arguments: str, limit_s: float = PROGRAM_S) -> Any:
     """Run a guest program to its end and return the JSON of its last line. Raises ProgramError."""
-    with scratch.held("program") as folder:
+    with scratch.hold_folder("program") as folder:
         hand_over(folder)
         env = {"PYTHONNOUSERSITE": "1", "HOME": str(folder), "LANG": "C.UTF-8"}
         begun = guest(made.python, lab.guest_tree, module, *arguments, env=env, cwd=str(folder))
@@ -94,7 +94,7 @@ class Served:
 
 
 @contextmanager
-def serving(served: Served, lab: Lab, site: Site | Loopback = LOOPBACK) -> Iterator[Server]:
+def serve(served: Served, lab: Lab, site: Site | Loopback = LOOPBACK) -> Iterator[Server]:
     """Start a server at a site and wait until it answers; stop it at the end. Raises ServerNotReadyError."""
     stack = lab.stacks[served.stack]
 
@@ -117,7 +117,7 @@ def serving(served: Served, lab: Lab, site: Site | Loopback = LOOPBACK) -> Itera
         server = running.enter_context(Server(plain, Bounds("nothing"), inside=site.server))
         target = Target.of_recipe(server.url, served.recipe)
         expected = None if served.app else catalog.interface(stack.interface).answer(served.recipe)
-        with entered(site.client):
+        with enter(site.client):
             ready = servers.await_right_answer(
                 replace(target, expect_body=expected),
                 server.exit,

@@ -46,7 +46,7 @@ def run_experiment(experiment: Experiment, lab: Lab, kind: Kind | None = None) -
         deadline_s = experiment.deadline_s or kind.deadline_s
         settings = {**kind.defaults, **experiment.settings}
         with tempfile.TemporaryFile() as output:
-            ended, lines = _bounded(kind, settings, lab, deadline_s, output)
+            ended, lines = _run_bounded(kind, settings, lab, deadline_s, output)
             report = _report(output)
     except Exception as error:  # this machine refuses something, or it is a bug: of this experiment alone
         lines = error.last_lines if isinstance(error, VelodromeError) else ()
@@ -67,7 +67,7 @@ def run_experiment(experiment: Experiment, lab: Lab, kind: Kind | None = None) -
     return Finding(experiment, started_at, failed=reason, last_lines=lines)
 
 
-def _bounded(
+def _run_bounded(
     kind: Kind, settings: Mapping[str, Setting], lab: Lab, deadline_s: float, output: IO[bytes]
 ) -> tuple[Exit | None, tuple[str, ...]]:
     """Run it until it ends or its deadline has passed; return how it ended, if it did, and its last lines."""

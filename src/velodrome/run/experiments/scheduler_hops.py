@@ -12,7 +12,7 @@ from velodrome.guest.stack import Process
 from velodrome.model.claim import Fact, Setting
 from velodrome.model.errors import ProgramError
 from velodrome.run.experiments.experiment import Kind, Outcome, stacks_of
-from velodrome.run.experiments.programs import VERSIONS, Served, ask, environment_of, serving
+from velodrome.run.experiments.programs import VERSIONS, Served, ask, environment_of, serve
 from velodrome.run.lab import Lab
 
 PROGRAM = "velodrome.guest.experiments.counted"
@@ -21,14 +21,14 @@ FIRST = 20
 STOP_S = 10.0
 
 
-def counted(process: Process) -> Process:
+def with_counting(process: Process) -> Process:
     """Return the same server under the counting program."""
     return replace(process, argv=("-m", PROGRAM, *process.argv[1:]))
 
 
 def counts(served: Served, lab: Lab, requests: int) -> dict[str, int]:
     """Serve so many requests and return what passed the loop meanwhile. Raises ProgramError."""
-    with serving(served, lab) as server:
+    with serve(served, lab) as server:
         ask(server, requests)
         server.stop(STOP_S)
         lines = server.last_lines()
@@ -46,7 +46,7 @@ def run(settings: Mapping[str, Setting], lab: Lab) -> Outcome:
     facts: dict[str, Fact] = {}
     parts = []
     for name in stacks_of(settings):
-        served = Served(name, recipe, environment_of(name, settings, lab), under=counted)
+        served = Served(name, recipe, environment_of(name, settings, lab), under=with_counting)
         few, many = counts(served, lab, FIRST), counts(served, lab, FIRST + requests)
         for what in ("callbacks", "timers", "futures"):
             facts[f"{what}_per_request.{name}"] = (many[what] - few[what]) / requests

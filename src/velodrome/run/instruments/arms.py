@@ -1,7 +1,7 @@
 """AB: one thing changed. Both arms under the same load, each on a server started for it, block by block in drawn order.
 
     before, after = block(trial, lab, (AS_IT_IS, treatment), Loaded(64), number=0)
-    before, after = probed(trial, lab, (AS_IT_IS, treatment), (probe, probe), number=0)
+    before, after = probe_arms(trial, lab, (AS_IT_IS, treatment), (probe, probe), number=0)
 
 A server that is started once may lie better in memory than the other for as long as it runs: what a block compares is
 two fresh ones.
@@ -62,7 +62,7 @@ def block(
         try:
             with standing(trial, lab, treatments[side]) as server:
                 server.warm()
-                measured = server.closed(load.connections, load.seconds)
+                measured = server.run_closed_loop(load.connections, load.seconds)
                 found[side] = Arm(figures(measured), server.took())
         except (NoServerError, AppAnswersWrongError, AppNotServedError) as error:
             raise NotMeasuredError(side == 1, str(error).splitlines()[0]) from error
@@ -78,7 +78,7 @@ class ProbedArm:
     """The treatments that met what they change."""
 
 
-def probed(
+def probe_arms(
     trial: Trial, lab: Lab, treatments: tuple[Treatment, Treatment], probes: tuple[Probe, Probe], number: int
 ) -> tuple[ProbedArm, ProbedArm]:
     """Make a situation in both arms of a block, the first and the second treatment. Raises as `block` does."""

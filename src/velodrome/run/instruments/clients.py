@@ -80,11 +80,20 @@ def where(target: Target) -> Where | None:
             target.expect_status,
             target.expect_body,
         )
-    for one in target.mix:
-        if not one.has_templates:
-            body = one.body.data if one.body else b""
-            expected = one.expect_body.data if one.expect_body else None
-            return Where(host, port, one.path, one.method, one.headers, body, one.expect_status, expected)
+    for request in target.mix:
+        if not request.has_templates:
+            body = request.body.data if request.body else b""
+            expected = request.expect_body.data if request.expect_body else None
+            return Where(
+                host,
+                port,
+                request.path,
+                request.method,
+                request.headers,
+                body,
+                request.expect_status,
+                expected,
+            )
     return None
 
 
@@ -224,7 +233,7 @@ async def _read(reader: asyncio.StreamReader, method: str) -> tuple[int, dict[st
         if status >= 200:
             break
     headers = {
-        name.strip().lower(): value.strip() for name, _, value in (one.partition(":") for one in lines)
+        name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)
     }
     if method == "HEAD" or status in {204, 304}:
         return status, headers, b""

@@ -40,10 +40,10 @@ def watch(server: Standing, connections: int, seconds: float) -> Watched:
             loaded.append(event.facts["monotonic_ns"] / 1e9)
         return True
 
-    measured = server.closed(connections, seconds, also=on)
+    measured = server.run_closed_loop(connections, seconds, also=on)
     time.sleep(SETTLE_S)
-    lines = server.heard()
-    found = seen(lines, began, time.monotonic(), figures(measured).rps)
+    lines = server.read_lines()
+    found = read_heartbeats(lines, began, time.monotonic(), figures(measured).rps)
     return replace(found, timeline=timeline(lines, loaded[0], measured)) if loaded else found
 
 
@@ -68,8 +68,8 @@ def timeline(lines: Iterable[Mapping[str, Any]], begin: float, measured: Measure
         measured.trial.load.label,
         span_s,
         tuple(stacks),
-        tuple(sorted(stalls, key=lambda one: one.at_s)[:MOST]),
-        tuple(sorted(collections, key=lambda one: one.at_s)[:MOST]),
+        tuple(sorted(stalls, key=lambda stall: stall.at_s)[:MOST]),
+        tuple(sorted(collections, key=lambda collection: collection.at_s)[:MOST]),
         tuple(_counts(measured)),
     )
 
@@ -83,32 +83,34 @@ def _stall(at_s: float, line: Mapping[str, Any], stacks: dict[tuple[str, ...], i
     place = None
     if frames:
         named = HeldUp(frames, 0.0, 0.0, 0.0, 1).named
-        said = (_called(named), *(_called(one) for one in frames))
+        said = (_frame_name(named), *(_frame_name(frame) for frame in frames))
         if said in stacks or len(stacks) < STACKS:
             place = stacks.setdefault(said, len(stacks))
     return Stall(at_s, float(line["stall"]), ran_s, blocked_s, place)
 
 
-def _called(frame: Frame) -> str:
+def _frame_name(frame: Frame) -> str:
     return f"{frame.function} ({frame.place}): {frame.text.strip()}".removesuffix(": ")
 
 
 def _counts(measured: Measurement) -> Iterator[Sampled]:
     """Yield what the sampler saw, each sample since the one before."""
     cpu_s, at_s, overflows, throttled_s = 0.0, 0.0, 0, 0.0
-    for one in measured.server.samples:
+    for sample in measured.server.samples:
         yield Sampled(
-            one.at_s,
-            max(one.cpu_s - cpu_s, 0.0) / max(one.at_s - at_s, 1e-9),
-            None if one.throttled_s is None else max(one.throttled_s - throttled_s, 0.0),
-            None if one.overflows is None else max(one.overflows - overflows, 0),
-            one.listen_queue,
+            sample.at_s,
+            max(sample.cpu_s - cpu_s, 0.0) / max(sample.at_s - at_s, 1e-9),
+            None if sample.throttled_s is None else max(sample.throttled_s - throttled_s, 0.0),
+            None if sample.overflows is None else max(sample.overflows - overflows, 0),
+            sample.listen_queue,
         )
-        cpu_s, at_s = one.cpu_s, one.at_s
-        overflows, throttled_s = one.overflows or overflows, one.throttled_s or throttled_s
+        cpu_s, at_s = sample.cpu_s, sample.at_s
+        overflows, throttled_s = sample.overflows or overflows, sample.throttled_s or throttled_s
 
 
-def seen(lines: Iterable[Mapping[str, Any]], begin: float, end: float, rps: float = 0.0) -> Watched:
+def read_heartbeats(
+    lines: Iterable[Mapping[str, Any]], begin: float, end: float, rps: float = 0.0
+) -> Watched:
     """Return what heartbeats wrote from `begin` to `end`; lines that are none of theirs are passed over."""
     held: dict[tuple[Frame, ...], list[float]] = {}
     seconds = looped = looked = late = others = collections = longest = 0.0
@@ -150,7 +152,7 @@ def seen(lines: Iterable[Mapping[str, Any]], begin: float, end: float, rps: floa
     places = [
         HeldUp(stack, took, ran, blocked, int(times)) for stack, (took, ran, blocked, times) in held.items()
     ]
-    places.sort(key=lambda one: -one.seconds)
+    places.sort(key=lambda held_up: -held_up.seconds)
     every = samples.pop("all", 0.0)
     shares = {name: spent / every for name, spent in samples.items() if every}
     # A master that only looks after its workers has no loop, and no share in their time.
@@ -169,7 +171,7 @@ def seen(lines: Iterable[Mapping[str, Any]], begin: float, end: float, rps: floa
         rps,
         others,
         looked,
-        tuple(sorted(waits.values(), key=lambda one: -one.seconds)[:STACKS]),
+        tuple(sorted(waits.values(), key=lambda wait: -wait.seconds)[:STACKS]),
         waiting,
         connects,
         ports,

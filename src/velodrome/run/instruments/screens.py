@@ -6,7 +6,7 @@
     found = step(trial, lab, AS_IT_IS, connections=64)      # UP: the simulated third parties take longer
     found.in_sequence     3.0: a request makes three calls, one after the other
     found.slots           15.2: throughput follows 1 / the time of a call, as if 15 could be in it at once
-    list(lacking())                                         # what this system does not show: said before all of it
+    list(list_lacking())                                         # what this system does not show: said before all of it
 
 Each step of UP is a fresh server with fresh third parties. What requests take longer is set against what a call takes
 longer, so that everything else that a request does falls out.
@@ -23,19 +23,20 @@ from urllib.parse import urlsplit
 from velodrome.model.diagnosis import Treatment
 from velodrome.model.errors import NoServerError
 from velodrome.model.measurement import Measurement
+from velodrome.model.quantity import significant
 from velodrome.model.symptoms import Point, Reused, Step, Stepped
 from velodrome.model.trial import Trial
 from velodrome.run.instruments.clients import Client, Where
 from velodrome.run.instruments.situations import beside_loops
 from velodrome.run.instruments.standing import Standing, figures, standing
 from velodrome.run.lab import Lab
-from velodrome.run.link import entered
+from velodrome.run.link import enter
 from velodrome.run.measuring import kernel
 
 # --- What this system does not show. No ptrace and no root is needed: the heartbeat runs in the server's own process.
 
 
-def lacking(proc: Path = Path("/proc"), platform: str = sys.platform) -> Iterator[str]:
+def list_lacking(proc: Path = Path("/proc"), platform: str = sys.platform) -> Iterator[str]:
     """Yield a sentence for each thing that falls away or weakens a diagnosis, with its cure."""
     if platform != "linux":
         yield (
@@ -81,7 +82,7 @@ PAIRS = 3
 
 def alone(server: Standing) -> Point:
     """Return the closed loop of one connection, as long as some requests take. Raises NoServerError."""
-    measured = server.closed(1, SHORT_S)
+    measured = server.run_closed_loop(1, SHORT_S)
     # One that is answered after the load is known by the first request alone, which was sent in the warm-up.
     took_ms = measured.load.sent.mean or measured.load.fastest_ms
     if measured.load.answers >= FEWEST or took_ms is None:
@@ -123,7 +124,7 @@ def _loop_s(alone: Point) -> float:
 
 def point(server: Standing, connections: int, seconds: float) -> Point:
     """Measure one closed loop. Raises NoServerError."""
-    return _of(connections, server.closed(connections, seconds))
+    return _of(connections, server.run_closed_loop(connections, seconds))
 
 
 def _of(connections: int, measured: Measurement) -> Point:
@@ -146,8 +147,8 @@ REUSED_S = 0.8
 def fresh_and_reused(server: Standing, each_s: float = 0.0) -> Reused:
     """Return both latencies; a request takes about `each_s` seconds. Raises NoServerError."""
     seconds = max(REUSED_S, FEWEST * each_s)
-    first = figures(server.closed(1, seconds, keepalive=False))
-    return Reused(first.p50_ms, figures(server.closed(1, seconds)).p50_ms)
+    first = figures(server.run_closed_loop(1, seconds, keepalive=False))
+    return Reused(first.p50_ms, figures(server.run_closed_loop(1, seconds)).p50_ms)
 
 
 # --- UP.
@@ -175,7 +176,7 @@ def step(trial: Trial, lab: Lab, treatment: Treatment, connections: int) -> Step
     if not before.waited_ms:
         return None
     times = min(max(TIMES, 1 + LEAST_MS / before.waited_ms), MOST_TIMES)
-    slower = Treatment(f"third parties take {times:.3g} times as long", third_parties=times)
+    slower = Treatment(f"third parties take {significant(times)} times as long", third_parties=times)
     with standing(trial, lab, treatment.plus(slower)) as server:
         after = _step(server, times, connections)
     return Stepped(connections, before, after) if after.waited_ms > before.waited_ms else None
@@ -184,11 +185,11 @@ def step(trial: Trial, lab: Lab, treatment: Treatment, connections: int) -> Step
 def _step(server: Standing, times: float, connections: int) -> Step:
     server.warm()
     waited_ms = _waited_ms(server)
-    alone = figures(server.closed(1, STEP_S / 2))
+    alone = figures(server.run_closed_loop(1, STEP_S / 2))
     if alone.rps * STEP_S / 2 < ALONE:
-        alone = figures(server.closed(1, min(ALONE * alone.mean_ms / 1000, STEP_MOST_S)))
+        alone = figures(server.run_closed_loop(1, min(ALONE * alone.mean_ms / 1000, STEP_MOST_S)))
     seconds = min(max(STEP_S, WAVES * alone.mean_ms / 1000), STEP_MOST_S)
-    measured = server.closed(connections, seconds)
+    measured = server.run_closed_loop(connections, seconds)
     full = figures(measured)
     calls = measured.upstream.requests / measured.load.answers if measured.upstream else 0.0
     cpus = measured.server.cpu_s / measured.load.duration_s
@@ -210,11 +211,11 @@ def _waited_ms(server: Standing) -> float:
         return median(await asyncio.gather(*(once() for _ in range(ASKED))))
 
     async def all_of_them() -> list[float]:
-        return [await took_ms(one.url) for one in server.booted.upstreams]
+        return [await took_ms(upstream.url) for upstream in server.booted.upstreams]
 
     def latencies() -> list[float]:
         # They are on the server's side of a link.
-        with entered(server.booted.site.server):
+        with enter(server.booted.site.server):
             return asyncio.run(all_of_them())
 
     each = beside_loops(latencies)

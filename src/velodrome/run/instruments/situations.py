@@ -32,11 +32,12 @@ import psutil
 from velodrome.model.diagnosis import Met, Probe
 from velodrome.model.errors import NoServerError
 from velodrome.model.load import Closed, Load
+from velodrome.model.quantity import significant
 from velodrome.run.experiments import backlog
 from velodrome.run.instruments import heartbeat
 from velodrome.run.instruments.clients import Answer, Client, Where, where
 from velodrome.run.instruments.standing import Standing
-from velodrome.run.link import entered
+from velodrome.run.link import enter
 from velodrome.run.machine import netlink
 from velodrome.run.machine.facts import quota_cpus
 from velodrome.run.measuring import kernel
@@ -67,8 +68,8 @@ def meet(server: Standing, probe: Probe) -> Met:
     more = {"server": server} if "server" in inspect.signature(situation).parameters else {}
 
     def make() -> Met:
-        with entered(server.booted.site.client):
-            return asyncio.run(_made(situation(at, **probe.settings, **more)))
+        with enter(server.booted.site.client):
+            return asyncio.run(_make(situation(at, **probe.settings, **more)))
 
     with host_beside(server.booted.placed):
         found = beside_loops(make)
@@ -87,7 +88,7 @@ def beside_loops(make: Callable[[], T]) -> T:
         return thread.submit(make).result()
 
 
-async def _made(situation: Awaitable[Met]) -> Met:
+async def _make(situation: Awaitable[Met]) -> Met:
     return await situation
 
 
@@ -114,10 +115,11 @@ async def reuse(
             return await client.request()
 
     idled: list[float] = []
-    answers = [one for one in await asyncio.gather(*map(one, range(int(count)))) if one is not None]
-    lost = [one for one in answers if one.outcome in {"reset", "refused"}]
+    answers = [answer for answer in await asyncio.gather(*map(one, range(int(count)))) if answer is not None]
+    lost = [answer for answer in answers if answer.outcome in {"reset", "refused"}]
     ended_s = min(idled, default=0.0)
-    return _met(lost, answers, f"the server had ended the connection after {ended_s:.3g} s", idled_s=ended_s)
+    sentence = f"the server had ended the connection after {significant(ended_s)} s"
+    return _met(lost, answers, sentence, idled_s=ended_s)
 
 
 async def idle(at: Where, count: float, requests: float = 16) -> Met:
@@ -169,13 +171,13 @@ async def burst(at: Where, count: float, patience_s: float = 2.5, server: Standi
     # Not in another thread: that would be in another network.
     knocks = backlog.burst((at.host, at.port), int(count), data, patience_s)
     overflows = _counter("ListenOverflows", server) - before
-    slowest = max((one.ended_s or patience_s for one in knocks), default=0.0)
+    slowest = max((knock.ended_s or patience_s for knock in knocks), default=0.0)
     return Met(
-        sum(one.late for one in knocks),
+        sum(knock.late for knock in knocks),
         len(knocks),
-        Counter(one.outcome for one in knocks),
+        Counter(knock.outcome for knock in knocks),
         {"overflows": float(overflows), "slowest_ms": 1000 * slowest},
-        f"the slowest after {slowest:.2g} s, the listen queue overflowed {overflows} times",
+        f"the slowest after {significant(slowest, 2)} s, the listen queue overflowed {overflows} times",
     )
 
 
@@ -206,8 +208,8 @@ async def canary(at: Where, connections: float, requests: float = 200, seconds: 
                     foreign.append(answer)
 
     await asyncio.gather(*(asking() for _ in range(int(connections))))
-    said = "an answer holds what another request sent"
-    return Met(len(foreign), len(named), Counter(one.outcome for one in named), {}, said)
+    sentence = "an answer holds what another request sent"
+    return Met(len(foreign), len(named), Counter(one.outcome for one in named), {}, sentence)
 
 
 def _canaries(answer: Answer) -> set[str]:
@@ -246,8 +248,8 @@ async def again(at: Where, same: float = 1, pairs: float = 16, server: Standing 
     if server and _workers(server, at.port) != workers:
         return Met(0, 0, figures={"usual_ms": 1000 * usual})
     middle = sorted(one.seconds for one in every)[len(every) // 2] if every else 0.0
-    said = f"{1000 * middle:.3g} ms in the middle, {1000 * usual:.3g} ms otherwise"
-    return _met(late, every, said, middle_ms=1000 * middle, usual_ms=1000 * usual)
+    sentence = f"{significant(1000 * middle)} ms in the middle, {significant(1000 * usual)} ms otherwise"
+    return _met(late, every, sentence, middle_ms=1000 * middle, usual_ms=1000 * usual)
 
 
 async def spread(at: Where, server: Standing, connections: float = 48, gap_s: float = 0.002) -> Met:
@@ -258,14 +260,14 @@ async def spread(at: Where, server: Standing, connections: float = 48, gap_s: fl
             client = await opened.enter_async_context(Client(at))
             answers.append(await client.request())
             await asyncio.sleep(gap_s)
-        with entered(server.booted.site.server):
-            inodes = {one.inode for one in netlink.established(at.port) or ()} - {0}
+        with enter(server.booted.site.server):
+            inodes = {sock.inode for sock in netlink.established_sockets(at.port) or ()} - {0}
         held = _holders(server.booted.server.pid, inodes)
     most = max(held.values(), default=0)
     return Met(
         most,
         sum(held.values()),
-        Counter(one.outcome for one in answers),
+        Counter(answer.outcome for answer in answers),
         {"workers": float(len(held))},
         "by process: " + ", ".join(map(str, sorted(held.values(), reverse=True))),
     )
@@ -286,7 +288,7 @@ def _holders(root: int, inodes: set[int]) -> dict[int, int]:
 def _tree(root: int) -> list[int]:
     """Return a process and all that it started."""
     with suppress(psutil.Error, OSError):
-        return [root, *(one.pid for one in psutil.Process(root).children(recursive=True))]
+        return [root, *(process.pid for process in psutil.Process(root).children(recursive=True))]
     return []
 
 
@@ -300,11 +302,11 @@ async def upload(at: Where, size: float, requests: float = 16, server: Standing 
     before = _counter("TCPAbortOnClose", server)
     answers = await _fresh(big, int(requests), MOST_S)
     unread = min(_counter("TCPAbortOnClose", server) - before, len(answers))
-    lost = sum(one.outcome in {"reset", "timeout"} for one in answers)
+    lost = sum(answer.outcome in {"reset", "timeout"} for answer in answers)
     return Met(
         max(lost, unread),
         len(answers),
-        Counter(one.outcome for one in answers),
+        Counter(answer.outcome for answer in answers),
         {"unread": float(unread)},
         f"{unread} connections were closed unread, {lost} requests got no answer",
     )
@@ -369,7 +371,7 @@ async def stop(
     found = _met(
         [one for one in counted if one.outcome != "ok"],
         counted,
-        f"{1000 * usual:.3g} ms otherwise, {rate:.3g} requests/s",
+        f"{significant(1000 * usual)} ms otherwise, {significant(rate)} requests/s",
         usual_ms=1000 * usual,
         rate=rate,
         seconds=time.monotonic() - begin - happened_s,
@@ -432,7 +434,7 @@ async def recycle(
         began = time.monotonic()
         watching = thread.submit(watch)
         try:
-            measured = server.closed(int(connections), seconds, keepalive=False)
+            measured = server.run_closed_loop(int(connections), seconds, keepalive=False)
         finally:
             done.set()
             watching.result()
@@ -442,10 +444,10 @@ async def recycle(
         return Met(0, 0, figures=figures)
     births = births[: int(workers)]
     lives_s = sum(births) / len(births) - began
-    others = [sum(abs(other - one) <= within * lives_s for other in births) - 1 for one in births]
+    others = [sum(abs(other - birth) <= within * lives_s for other in births) - 1 for birth in births]
     together = sum(count >= workers / 2 for count in others)
-    said = f"a worker lives for {lives_s:.2g} s"
-    return Met(together, len(births), {}, {**figures, "lives_s": lives_s}, said)
+    sentence = f"a worker lives for {significant(lives_s, 2)} s"
+    return Met(together, len(births), {}, {**figures, "lives_s": lives_s}, sentence)
 
 
 async def _all_started(server: Standing) -> None:
@@ -497,8 +499,8 @@ async def storm(at: Where, server: Standing, clients: float, idle_s: float, stal
     answers = await asyncio.gather(*sent)
     overflows = _counter("ListenOverflows", server) - before
     late = [one for one in answers if one.outcome != "ok" or one.seconds >= max(backlog.LATE_S, 3 * stall_s)]
-    said = f"{opened} connections opened at once, the listen queue overflowed {overflows} times"
-    return _met(late, answers, said, opened=opened, overflows=overflows, usual_ms=1000 * usual)
+    sentence = f"{opened} connections opened at once, the listen queue overflowed {overflows} times"
+    return _met(late, answers, sentence, opened=opened, overflows=overflows, usual_ms=1000 * usual)
 
 
 def _signal(pids: Iterable[int], number: int) -> None:
@@ -534,12 +536,12 @@ async def wall(at: Where, server: Standing) -> Met:
                 return await client.request()
 
         found = await asyncio.gather(*(opening() for _ in range(count)))
-    answers = [one for one in found if one is not None]
+    answers = [answer for answer in found if answer is not None]
     beyond = answers[-BEYOND:]
-    failed = [one for one in beyond if one.outcome != "ok"]
-    right = sum(one.outcome == "ok" for one in answers)
-    said = f"{right} connections were answered beside each other, {limit} files may be open"
-    return _met(failed, beyond, said, limit=limit, answered=right)
+    failed = [answer for answer in beyond if answer.outcome != "ok"]
+    right = sum(answer.outcome == "ok" for answer in answers)
+    sentence = f"{right} connections were answered beside each other, {limit} files may be open"
+    return _met(failed, beyond, sentence, limit=limit, answered=right)
 
 
 WALL_S = 6.0
@@ -577,7 +579,7 @@ async def quota(at: Where, server: Standing, connections: float = 8, seconds: fl
     pid = _busiest(server)
     groups = Throttling(pid)
     before = groups.periods()
-    measured = server.closed(int(connections), seconds)
+    measured = server.run_closed_loop(int(connections), seconds)
     after = groups.periods()
     if before is None or after is None:
         return Met(0, 0)
@@ -585,8 +587,8 @@ async def quota(at: Where, server: Standing, connections: float = 8, seconds: fl
     hits, of = after[1] - before[1], after[0] - before[0]
     paid = _quota(pid)
     figures = {"cpus": cpus} if paid is None else {"cpus": cpus, "paid": paid}
-    of_what = "" if paid is None else f" of {paid:.3g} that the quota pays for"
-    return Met(min(hits, of), of, {}, figures, f"{cpus:.2g} CPUs used{of_what}")
+    of_what = "" if paid is None else f" of {significant(paid)} that the quota pays for"
+    return Met(min(hits, of), of, {}, figures, f"{significant(cpus, 2)} CPUs used{of_what}")
 
 
 def _quota(pid: int) -> float | None:
@@ -612,7 +614,7 @@ HEAP = 64 * 2**20
 async def arenas(at: Where, server: Standing, bursts: float = 2, connections: float = 64) -> Met:
     """Count the megabytes that the server has for itself after bursts, and those of them in malloc's further arenas."""
     for _ in range(int(bursts)):
-        server.closed(int(connections), BURST_S)
+        server.run_closed_loop(int(connections), BURST_S)
         await asyncio.sleep(CALM_S)
     within, count = 0.0, 0
     for pid in _tree(server.booted.server.pid):
@@ -656,22 +658,23 @@ async def swell(
 ) -> Met:
     """Load it in bursts, and count those after which more than `least` bytes stay that no object of Python's holds."""
     pid = server.booted.server.pid
-    before, traced = _memory(pid), _traced(server)
+    before, traced = _memory(pid), _traced_bytes(server)
     stayed: dict[str, float] = {}
     for number in range(int(filling + bursts)):
-        server.closed(int(connections), BURST_S)
+        server.run_closed_loop(int(connections), BURST_S)
         await asyncio.sleep(CALM_S)
         if number >= filling:
-            more = _memory(pid) - before - max(_traced(server) - traced, 0.0)
+            more = _memory(pid) - before - max(_traced_bytes(server) - traced, 0.0)
             stayed[f"burst_{number - int(filling)}"] = more
     hits = sum(one > least for one in stayed.values())
     most = max(stayed.values(), default=0.0)
-    return Met(hits, len(stayed), {}, stayed, f"up to {most / 1e6:.3g} MB stayed, beside what objects hold")
+    sentence = f"up to {significant(most / 1e6)} MB stayed, beside what objects hold"
+    return Met(hits, len(stayed), {}, stayed, sentence)
 
 
-def _traced(server: Standing) -> float:
+def _traced_bytes(server: Standing) -> float:
     """Return the bytes of Python's objects in all processes, as far as they are traced."""
-    return sum(float(line.get("traced", 0)) for line in server.heard("traced"))
+    return sum(float(line.get("traced", 0)) for line in server.read_lines("traced"))
 
 
 COLD_ROUNDS = 3
@@ -685,14 +688,14 @@ async def stampede(at: Where, server: Standing, together: float = 1) -> Met:
     By calls to third parties, where there are some; else by CPU time. What is done for each request anyway, also for
     the second of its kind, is no such work. New is a parameter of the query, or else the last number of the path.
     """
-    found = await _stampeded(server, partial(_other_query, at), bool(together))
+    found = await _stampede(server, partial(_other_query, at), bool(together))
     if not found.of and _NUMBER.search(at.path) and at.method == "GET":
         numbers = secrets.SystemRandom().sample(range(1, NUMBERS + 1), NUMBERS)
-        found = await _stampeded(server, partial(_other_number, at, iter(numbers)), bool(together))
+        found = await _stampede(server, partial(_other_number, at, iter(numbers)), bool(together))
     return found
 
 
-async def _stampeded(server: Standing, cold: Callable[[], Where], together: bool) -> Met:
+async def _stampede(server: Standing, cold: Callable[[], Where], together: bool) -> Met:
     alone = await _work(server, [cold()])
     much = attrgetter("calls" if alone.calls else "cpu_s")
     if not alone.right or (not alone.calls and alone.cpu_s < 2 * WORK_S):
@@ -708,7 +711,8 @@ async def _stampeded(server: Standing, cold: Callable[[], Where], together: bool
         again += min(max(much(first) / much(alone) - 1, 0.0), IN_FLIGHT - 1)
         every += IN_FLIGHT - 1
     what = "calls to third parties" if alone.calls else "s of CPU"
-    return Met(round(again), every, {}, {"alone": much(alone)}, f"{much(alone):.2g} {what} for one")
+    sentence = f"{significant(much(alone), 2)} {what} for one"
+    return Met(round(again), every, {}, {"alone": much(alone)}, sentence)
 
 
 def _other_query(at: Where) -> Where:
@@ -739,21 +743,21 @@ class _Work(NamedTuple):
 
 async def _work(server: Standing, requests: Sequence[Where], *, together: bool = True) -> _Work:
     """Return what requests take, at once or one after the other."""
-    before = _done(server)
+    before = _calls_and_cpu(server)
     if together:
-        answers = await asyncio.gather(*(_one(one, MOST_S) for one in requests))
+        answers = await asyncio.gather(*(_one(request, MOST_S) for request in requests))
     else:
-        answers = [await _one(one, MOST_S) for one in requests]
+        answers = [await _one(request, MOST_S) for request in requests]
     await asyncio.sleep(LEFT_S)
-    calls, cpu_s = (after - earlier for after, earlier in zip(_done(server), before, strict=True))
-    return _Work(calls, cpu_s, all(one.outcome == "ok" for one in answers))
+    calls, cpu_s = (after - earlier for after, earlier in zip(_calls_and_cpu(server), before, strict=True))
+    return _Work(calls, cpu_s, all(answer.outcome == "ok" for answer in answers))
 
 
 async def epolls(at: Where, server: Standing, rest_s: float = 0.4) -> Met:
     """Count the processes of a server that wait on one epoll with another, and the CPU that they use at rest."""
-    before = _done(server)[1]
+    before = _calls_and_cpu(server)[1]
     await asyncio.sleep(rest_s)
-    at_rest = (_done(server)[1] - before) / rest_s
+    at_rest = (_calls_and_cpu(server)[1] - before) / rest_s
     tree = _tree(server.booted.server.pid)
     held = [(pid, number) for pid in tree for number in _epolls_of(pid)]
     sharing: set[int] = set()
@@ -765,8 +769,8 @@ async def epolls(at: Where, server: Standing, rest_s: float = 0.4) -> Met:
             return Met(0, 0)
         if same:
             sharing |= {pid, other}
-    said = f"{at_rest:.2g} CPUs used at rest"
-    return Met(len(sharing), len(tree), {}, {"cpus_at_rest": at_rest}, said)
+    sentence = f"{significant(at_rest, 2)} CPUs used at rest"
+    return Met(len(sharing), len(tree), {}, {"cpus_at_rest": at_rest}, sentence)
 
 
 def _epolls_of(pid: int) -> list[int]:
@@ -796,7 +800,7 @@ async def leave(at: Where, server: Standing, leaves: float = 1) -> Met:
         """Return what is done for requests: in all where their clients stay, else after these have left."""
         async with AsyncExitStack() as opened:
             clients = [await opened.enter_async_context(Client(at, MOST_S)) for _ in range(IN_FLIGHT)]
-            before = _done(server)
+            before = _calls_and_cpu(server)
             sent = [asyncio.ensure_future(client.request()) for client in clients]
             if leaving:
                 await asyncio.sleep(usual / 3)
@@ -804,18 +808,19 @@ async def leave(at: Where, server: Standing, leaves: float = 1) -> Met:
                     client.abort()
                 await asyncio.gather(*sent)
                 await asyncio.sleep(LEFT_S)
-                before = _done(server)
+                before = _calls_and_cpu(server)
             else:
                 await asyncio.gather(*sent)
         # What goes on has come to its end when nothing has been done for a while.
-        until, last = time.monotonic() + MOST_S, _done(server)
+        until, last = time.monotonic() + MOST_S, _calls_and_cpu(server)
         while time.monotonic() < until:
             await asyncio.sleep(max(LEFT_S, usual / 2))
-            now = _done(server)
+            now = _calls_and_cpu(server)
             if now[0] == last[0] and now[1] - last[1] < WORK_S:
                 break
             last = now
-        calls, cpu_s = (after - earlier for after, earlier in zip(_done(server), before, strict=True))
+        now = _calls_and_cpu(server)
+        calls, cpu_s = now[0] - before[0], now[1] - before[1]
         return calls, cpu_s
 
     whole = await work(False)
@@ -824,7 +829,7 @@ async def leave(at: Where, server: Standing, leaves: float = 1) -> Met:
     after = await work(True) if leaves else (0.0, 0.0)
     share = after[0] / whole[0] if whole[0] else after[1] / whole[1]
     hits = min(round(IN_FLIGHT * max(share, 0.0)), IN_FLIGHT)
-    what = f"{after[0]:.0f} calls to third parties" if whole[0] else f"{after[1]:.2g} s of CPU"
+    what = f"{after[0]:.0f} calls to third parties" if whole[0] else f"{significant(after[1], 2)} s of CPU"
     return Met(
         hits, IN_FLIGHT, {}, {"calls": after[0], "cpu_s": after[1]}, f"{what} after their clients had left"
     )
@@ -834,10 +839,10 @@ LEFT_S = 0.05
 """After clients have left: for their server to notice, and to finish what it is at."""
 
 
-def _done(server: Standing) -> tuple[float, float]:
+def _calls_and_cpu(server: Standing) -> tuple[float, float]:
     """Return calls to third parties so far, and CPU seconds of the server."""
     third_parties = server.booted.upstreams
-    calls = sum(one.so_far() for one in third_parties)
+    calls = sum(third_party.so_far() for third_party in third_parties)
     cpu_s = 0.0
     for pid in _tree(server.booted.server.pid):
         with suppress(psutil.Error, OSError):
@@ -863,34 +868,34 @@ async def renew(at: Where, server: Standing, replaced: float = 1, rounds: float 
                 break  # nobody replaces the first process
             with suppress(OSError):
                 os.kill(min(workers), signal.SIGTERM)
-            if not await _renewed(server, at.port, workers):
+            if not await _wait_for_new_worker(server, at.port, workers):
                 break
         # With several workers it is one of a few at once that meets the new one.
         answers = await _fresh(at, 1 if len(workers) < 2 else 4 * len(workers), MOST_S)
         made += 1
-        longest = max(one.seconds for one in answers)
+        longest = max(answer.seconds for answer in answers)
         hits += longest > max(usual + COLD_S, COLD_TIMES * usual)
         slowest = max(slowest, longest)
-    said = f"up to {1000 * slowest:.3g} ms, {1000 * usual:.3g} ms otherwise"
-    return Met(hits, made, {}, {"slowest_ms": 1000 * slowest, "usual_ms": 1000 * usual}, said)
+    sentence = f"up to {significant(1000 * slowest)} ms, {significant(1000 * usual)} ms otherwise"
+    return Met(hits, made, {}, {"slowest_ms": 1000 * slowest, "usual_ms": 1000 * usual}, sentence)
 
 
 def _workers(server: Standing, port: int) -> set[int]:
     """Return the processes of a server that can take its connections."""
-    with entered(server.booted.site.server):
-        inodes = {one.inode for one in netlink.listening(port) or ()} - {0}
+    with enter(server.booted.site.server):
+        inodes = {sock.inode for sock in netlink.listening(port) or ()} - {0}
     holders = _holders(server.booted.server.pid, inodes)
     return {pid for pid in holders if pid != server.booted.server.pid} or set(holders)
 
 
-async def _renewed(server: Standing, port: int, before: set[int]) -> bool:
+async def _wait_for_new_worker(server: Standing, port: int, before: set[int]) -> bool:
     """Wait till a worker is there that was not, and does nothing more; return whether one came."""
     until = time.monotonic() + RENEWED_S
     last: tuple[set[int], float] = (set(), 0.0)
     while time.monotonic() < until:
         await asyncio.sleep(CALM_S)
         fresh = _workers(server, port) - before
-        cpu_s = _done(server)[1]
+        cpu_s = _calls_and_cpu(server)[1]
         if fresh and (fresh, cpu_s) == last:
             return True
         last = fresh, cpu_s
@@ -923,7 +928,7 @@ async def grow(
         if not loaded:
             await asyncio.sleep(LOAD_S / 4)
             return 0
-        load = server.closed(LOADED, LOAD_S).load
+        load = server.run_closed_loop(LOADED, LOAD_S).load
         outcomes["ok"] += load.ok
         return int(load.answers)
 
@@ -954,13 +959,13 @@ async def grow(
         if first[1] is not None and second[1] is not None and third[1] is not None:
             objects.append(beyond(first[1], second[1], third[1]))
         first = third
-    said = f"{sum(figures.values()):.4g} in all"
+    sentence = f"{significant(sum(figures.values()), 4)} in all"
     if len(objects) < LOADS or much == LOADS:
-        return Met(grew, LOADS, outcomes, figures, said)
+        return Met(grew, LOADS, outcomes, figures, sentence)
     each = sum(objects) / max(requests, 1)
     rises = each > OBJECTS and sum(figures.values()) > 0
     hits = sum(one > 0 for one in objects) if rises else 0
-    return Met(hits, LOADS, outcomes, figures, f"{said}, {each:.3g} objects for each request")
+    return Met(hits, LOADS, outcomes, figures, f"{sentence}, {significant(each)} objects for each request")
 
 
 PAGES = 16_384
@@ -1011,7 +1016,7 @@ async def lateness(at: Where, server: Standing, connections: float, seconds: flo
     if not seen.seconds:
         return Met(0, 0)
     hits = round(HUNDREDTHS * min(seen.late_s / seen.seconds, 1.0))
-    return Met(hits, HUNDREDTHS, {}, {"rps": seen.rps}, f"at {seen.rps:.4g} requests/s")
+    return Met(hits, HUNDREDTHS, {}, {"rps": seen.rps}, f"at {significant(seen.rps, 4)} requests/s")
 
 
 HUNG_S, HUNG_TIMES, LONGEST_HANG_S = 1.5, 8.0, 8.0
@@ -1037,16 +1042,16 @@ async def hang(at: Where, server: Standing, count: float) -> Met:
         waiting, hung = set(sent), False
         until = time.monotonic() + LONGEST_HANG_S
         while waiting and not hung and time.monotonic() < until:
-            before = _done(server)[1]
+            before = _calls_and_cpu(server)[1]
             done, waiting = await asyncio.wait(waiting, timeout=quiet_s, return_when=asyncio.FIRST_COMPLETED)
-            hung = not done and _done(server)[1] - before < HUNG_CPUS * quiet_s
+            hung = not done and _calls_and_cpu(server)[1] - before < HUNG_CPUS * quiet_s
         for client in clients:
             client.abort()
         answers = await asyncio.gather(*sent)
     lost = len(waiting) if hung else 0
-    said = f"nothing was answered for {quiet_s:.2g} s while the CPU was idle"
-    outcomes = Counter(one.outcome for one in answers)
-    return Met(lost, len(sent), outcomes, {"usual_ms": 1000 * usual}, said if hung else "")
+    sentence = f"nothing was answered for {significant(quiet_s, 2)} s while the CPU was idle"
+    outcomes = Counter(answer.outcome for answer in answers)
+    return Met(lost, len(sent), outcomes, {"usual_ms": 1000 * usual}, sentence if hung else "")
 
 
 # --- What they share.
@@ -1054,7 +1059,7 @@ async def hang(at: Where, server: Standing, count: float) -> Met:
 
 def _counter(name: str, server: Standing | None) -> int:
     """Return what the kernel of the server's end counts; 0 where it counts nothing."""
-    with entered(server.booted.site.server if server else None):
+    with enter(server.booted.site.server if server else None):
         return kernel.tcp_counters().get(name, 0)
 
 
@@ -1063,7 +1068,7 @@ async def _usual(at: Where) -> float:
     answers = await _fresh(at, 1, MOST_S)
     while len(answers) < USUAL and answers[0].seconds < SLACK_S:
         answers += await _fresh(at, 1, MOST_S)
-    right = [one.seconds for one in answers if one.outcome == "ok"]
+    right = [answer.seconds for answer in answers if answer.outcome == "ok"]
     if not right:
         raise NoServerError(
             f"{at.host}:{at.port}", f"a plain request is not answered right ({answers[0].said})"
@@ -1085,21 +1090,22 @@ async def _fresh(at: Where, count: int, patience_s: float) -> list[Answer]:
     """Send so many requests, some at once, each on its own connection; half of them where none is answered."""
 
     found: list[Answer] = []
-    while len(found) < count and (len(found) < count / 2 or any(one.outcome == "ok" for one in found)):
+    while len(found) < count and (len(found) < count / 2 or any(answer.outcome == "ok" for answer in found)):
         found += await asyncio.gather(*(_one(at, patience_s) for _ in range(min(ASKING, count - len(found)))))
     return found
 
 
 def _late(answers: Sequence[Answer], usual: float, **figures: float) -> Met:
     """Return those that were late, or not answered right."""
-    late = [one for one in answers if one.outcome != "ok" or one.seconds > _late_s(usual)]
-    return _met(late, answers, f"{1000 * usual:.3g} ms otherwise", usual_ms=1000 * usual, **figures)
+    late = [answer for answer in answers if answer.outcome != "ok" or answer.seconds > _late_s(usual)]
+    return _met(late, answers, f"{significant(1000 * usual)} ms otherwise", usual_ms=1000 * usual, **figures)
 
 
-def _met(hits: Sequence[Answer], every: Iterable[Answer], said: str, **figures: float) -> Met:
+def _met(hits: Sequence[Answer], every: Iterable[Answer], sentence: str, **figures: float) -> Met:
     answers = list(every)
-    first = f"{hits[0].said} after {hits[0].seconds:.2g} s; " if hits else ""
-    return Met(len(hits), len(answers), Counter(one.outcome for one in answers), figures, first + said)
+    first = f"{hits[0].said} after {significant(hits[0].seconds, 2)} s; " if hits else ""
+    outcomes = Counter(answer.outcome for answer in answers)
+    return Met(len(hits), len(answers), outcomes, figures, first + sentence)
 
 
 SITUATIONS: Mapping[str, Callable[..., Awaitable[Met]]] = {

@@ -31,8 +31,8 @@ from velodrome.run.drivers.driver import OnEvent
 from velodrome.run.injecting import Injected
 from velodrome.run.lab import Lab
 from velodrome.run.racing.opening import host_beside
-from velodrome.run.racing.plan import planned
-from velodrome.run.racing.session import Booted, ImpossibleError, boot, measure, refused
+from velodrome.run.racing.plan import plan_session
+from velodrome.run.racing.session import Booted, ImpossibleError, boot, measure, refusal
 from velodrome.run.supervision import scratch
 
 WARM_CONNECTIONS, WARM_S = 8, 0.5
@@ -50,21 +50,21 @@ def standing(trial: Trial, lab: Lab, treatment: Treatment = AS_IT_IS) -> Iterato
 
     Raises NoServerError where it does not start, AppAnswersWrongError where the app does not answer as it is to.
     """
-    with treated(trial, lab, treatment) as (mine, given, folder), ExitStack() as running:
+    with serve_treated(trial, lab, treatment) as (mine, given, folder), ExitStack() as running:
         try:
-            booted = boot(planned(Session((mine,)), given), given, running)
+            booted = boot(plan_session(Session((mine,)), given), given, running)
         except ImpossibleError as why:
             if trial.app is not None:
-                raise refused(trial.app, mine.contestant.label, why.kind, why.reason, why.last_lines) from why
+                raise refusal(trial.app, mine.contestant.label, why.kind, why.reason, why.last_lines) from why
             raise NoServerError(mine.contestant.label, why.reason, why.last_lines) from why
         yield Standing(mine, given, booted, folder)
 
 
 @contextmanager
-def treated(trial: Trial, lab: Lab, treatment: Treatment) -> Iterator[tuple[Trial, Lab, Path]]:
+def serve_treated(trial: Trial, lab: Lab, treatment: Treatment) -> Iterator[tuple[Trial, Lab, Path]]:
     """Yield what serves a trial under a treatment, and the folder that its processes write to while the block lasts."""
     contestant = contestant_of(trial.contestant, treatment, lab.stacks)
-    with scratch.held("injected") as folder:
+    with scratch.hold_folder("injected") as folder:
         account.hand_over(folder)
         otherwise = treatment.give or treatment.environment
         injected = Injected(folder, treatment.give, treatment.environment) if otherwise else None
@@ -128,7 +128,7 @@ class Standing:
         self.load(Load(Closed(WARM_CONNECTIONS), WARM_S, 0.0, timeout_s=TIMEOUT_S))
         say_warm(self.folder)
 
-    def closed(
+    def run_closed_loop(
         self,
         connections: int,
         seconds: float = 1.0,
@@ -160,12 +160,12 @@ class Standing:
         """Return requests that were answered so far, and bytes and descriptors in use, for each load it carried."""
         answered = 0
         memory, descriptors = list[tuple[int, float]](), list[tuple[int, float]]()
-        for one in self.loads:
-            answered += round(one.load.answers)
-            last = one.server.samples[-1].rss_bytes if one.server.samples else one.server.rss_peak_bytes
+        for load in self.loads:
+            answered += round(load.load.answers)
+            last = load.server.samples[-1].rss_bytes if load.server.samples else load.server.rss_peak_bytes
             memory.append((answered, float(last)))
-            if one.server.fds_peak is not None:
-                descriptors.append((answered, float(one.server.fds_peak)))
+            if load.server.fds_peak is not None:
+                descriptors.append((answered, float(load.server.fds_peak)))
         return tuple(memory), tuple(descriptors)
 
     def live_blocks(self) -> float | None:
@@ -179,7 +179,7 @@ class Standing:
         until, found = time.monotonic() + COUNTED_S, list[float]()
         while time.monotonic() < until:
             time.sleep(COUNT_POLL_S)
-            lines = self.heard("blocks")
+            lines = self.read_lines("blocks")
             counts = [float(line["blocks"]) for line in lines if line.get("number") == number]
             if counts and len(counts) == len(found) >= before:
                 break
@@ -191,7 +191,7 @@ class Standing:
         lines = (line for name in _files(self.folder, "took-") for line in _lines(self.folder / name))
         return frozenset(str(line.get("took")) for line in lines)
 
-    def heard(self, what: str = "heart") -> list[dict[str, Any]]:
+    def read_lines(self, what: str = "heart") -> list[dict[str, Any]]:
         """Return every line of its heartbeats, or of what else its processes write, process by process."""
         return [line for name in _files(self.folder, f"{what}-") for line in _lines(self.folder / name)]
 
@@ -201,8 +201,8 @@ def figures(measured: Measurement) -> Figures:
     load = measured.load
     answers, sent = load.answers, load.sent
     if not answers or sent.mean is None:
-        said = f": {load.examples[0]}" if load.examples else ""
-        raise NoServerError(measured.trial.contestant.label, f"nothing was answered right{said}")
+        sentence = f": {load.examples[0]}" if load.examples else ""
+        raise NoServerError(measured.trial.contestant.label, f"nothing was answered right{sentence}")
     return Figures(
         load.throughput_rps,
         sent.mean,

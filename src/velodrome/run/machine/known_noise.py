@@ -20,7 +20,7 @@ NAME = "noise.json"
 
 def of(machine: Machine) -> Noise:
     """Return the table for this machine; the shipped table where none was kept, or it cannot be read."""
-    seen = _seen(machine)
+    seen = _read_seen(machine)
     return noise_of(seen) if seen else SHIPPED
 
 
@@ -30,7 +30,7 @@ def keep(machine: Machine, now: dict[str, Spread]) -> None:
         return
     with suppress(OSError, CacheError, NoHomeError):
         path = cache.folder("") / NAME
-        seen = together(_seen(machine), now)
+        seen = together(_read_seen(machine), now)
         text = json.dumps(
             {"machine": _called(machine), "seen": adapter(dict[str, Spread]).dump_python(seen, mode="json")},
             indent=1,
@@ -40,7 +40,7 @@ def keep(machine: Machine, now: dict[str, Spread]) -> None:
         draft.replace(path)
 
 
-def _seen(machine: Machine) -> dict[str, Spread]:
+def _read_seen(machine: Machine) -> dict[str, Spread]:
     """Return what was seen here; nothing where it was on a machine that differs, or the file is damaged."""
     try:
         kept = json.loads((cache.root() / NAME).read_text(encoding="utf-8"))

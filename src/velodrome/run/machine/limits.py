@@ -16,7 +16,7 @@ from velodrome.model.errors import LimitError, StartRefusedError
 from velodrome.model.load import Limits
 from velodrome.run.supervision import python
 from velodrome.run.supervision.ward import Group, Order, Ward
-from velodrome.run.supervision.warden import end_group, remove_group, started
+from velodrome.run.supervision.warden import end_group, remove_group, start_time
 
 LEAST_MEMORY = 16 * 2**20
 """Bytes. An idle CPython and the libraries it maps need about 10 MB; below this nothing could ever start."""
@@ -113,7 +113,7 @@ def _delegated(mount: Path, own: Path) -> Mapping[str, Path]:
 def group_name() -> str:
     """Return a fresh name that tells whose it is: PID namespace, process, when that was started, and a random part."""
     own = os.getpid()
-    return f"{PREFIX}-{_namespace()}-{own}-{started(own)}-{secrets.token_hex(4)}"
+    return f"{PREFIX}-{_namespace()}-{own}-{start_time(own)}-{secrets.token_hex(4)}"
 
 
 def _namespace() -> int:
@@ -200,7 +200,7 @@ def _memory(where: Hierarchy, limit: int) -> list[tuple[str, str]]:
     return settings
 
 
-def proven(limits: Limits, server_cpus: Sequence[int]) -> Mapping[str, Hierarchy]:
+def usable_hierarchies(limits: Limits, server_cpus: Sequence[int]) -> Mapping[str, Hierarchy]:
     """Return the hierarchies in which a group for these limits could be made and joined, just now.
 
     Permissions on files do not tell the whole truth (a v2 group may refuse processes), so a group is made and a process
@@ -246,4 +246,4 @@ def sweep(where: Mapping[str, Hierarchy] | None = None) -> int:
 def _is_orphan(name: str) -> bool:
     """Return whether the process that made a group of this name has ended; no for any other name."""
     pid, start = name.split("-")[2:4]
-    return pid.isdecimal() and start.isdecimal() and started(int(pid)) != int(start)
+    return pid.isdecimal() and start.isdecimal() and start_time(int(pid)) != int(start)

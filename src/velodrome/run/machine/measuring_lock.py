@@ -46,7 +46,7 @@ def alone(
     lock when its holder dies, however that dies.
     """
     path = file or lock_file()
-    number = _taken(path, wait_s, on_wait)
+    number = _take(path, wait_s, on_wait)
     try:
         holder = f"{what[:LONGEST_WHAT]}, process {os.getpid()} of {_user(os.geteuid())}".replace("\n", " ")
         with suppress(
@@ -72,13 +72,13 @@ def _user(uid: int) -> str:
         return f"user {uid}"
 
 
-def _taken(path: Path, wait_s: float | None, on_wait: Callable[[str], None] | None) -> int:
+def _take(path: Path, wait_s: float | None, on_wait: Callable[[str], None] | None) -> int:
     """Return a descriptor that holds the lock; another file may take its place meanwhile."""
     until = None if wait_s is None else time.monotonic() + wait_s
     began = time.monotonic()
     reported = False
     while True:
-        number = _opened(path)
+        number = _open_file(path)
         try:
             fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if _is_there(path, number):
@@ -99,7 +99,7 @@ def _taken(path: Path, wait_s: float | None, on_wait: Callable[[str], None] | No
             raise
 
 
-def _opened(path: Path) -> int:
+def _open_file(path: Path) -> int:
     """Open the file as it is, or make it. Raises LockError, CacheError."""
     careful = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:

@@ -199,7 +199,7 @@ def listening(port: int) -> tuple[TcpSocket, ...] | None:
     return _ask(port, 1 << LISTEN)
 
 
-def established(port: int) -> tuple[TcpSocket, ...] | None:
+def established_sockets(port: int) -> tuple[TcpSocket, ...] | None:
     """Return the established connections whose local port is `port` (the server's ends)."""
     return _ask(port, 1 << ESTABLISHED)
 

@@ -340,7 +340,7 @@ def connections(port: int, pids: Iterable[int]) -> Mapping[int, int] | None:
     A connection inherited by several processes counts for each. About 2 us for each descriptor of these
     processes.
     """
-    sockets = netlink.established(port)
+    sockets = netlink.established_sockets(port)
     if sockets is None:
         return None
     wanted = {sock.inode for sock in sockets if sock.inode}

@@ -32,7 +32,7 @@ from velodrome.model.measurement import (
     WorkerUse,
 )
 from velodrome.run.drivers.driver import LoadEvent
-from velodrome.run.link import Namespace, entered
+from velodrome.run.link import Namespace, enter
 from velodrome.run.measuring import kernel
 from velodrome.run.measuring.kernel import Counters, Listener, Throttling, host_facts
 
@@ -451,7 +451,7 @@ def _used_over(begin: Moment, end: Moment, roots: Mapping[str, int]) -> dict[int
     return used | {os.getpid(): end.host_cpu_s - begin.host_cpu_s}
 
 
-def _allowed(pid: int) -> frozenset[int] | None:
+def _allowed_cpus(pid: int) -> frozenset[int] | None:
     """Return the CPUs that a process may run on; None where that is not reported."""
     try:
         return frozenset(os.sched_getaffinity(pid)) if hasattr(os, "sched_getaffinity") else None
@@ -470,7 +470,7 @@ def server_over(
 ) -> ServerFacts:
     """Return what the server used over the span; `connections` are those of mid-span, by process."""
     cpu_s, user_s = span_cpu(begin, end)
-    voluntary, involuntary = _switched(begin.switches, end.switches)
+    voluntary, involuntary = _count_switches(begin.switches, end.switches)
     fds = [sample.fds for sample in samples if sample.fds is not None]
     ends = (begin.use, end.use)
     return ServerFacts(
@@ -492,7 +492,7 @@ def server_over(
     )
 
 
-def _switched(before: Switches, after: Switches) -> tuple[int | None, int | None]:
+def _count_switches(before: Switches, after: Switches) -> tuple[int | None, int | None]:
     """Return switches between two readings of the processes alive at the second."""
     if before is None or after is None:
         return None, None
@@ -599,7 +599,7 @@ class Sampler:
     def begin(self, monotonic_ns: int) -> None:
         """The measured span began at this CLOCK_MONOTONIC."""
         own_s = time.thread_time()
-        with entered(self._inside):
+        with enter(self._inside):
             moment = self._moment(monotonic_ns)
             self._queue.begin()
             self._throttled_before_s = self._throttling.seconds()
@@ -611,7 +611,7 @@ class Sampler:
     def end(self, monotonic_ns: int) -> None:
         """The measured span ended at this CLOCK_MONOTONIC."""
         own_s = time.thread_time()
-        with entered(self._inside):
+        with enter(self._inside):
             moment = self._moment(monotonic_ns)
         with self._wake:
             if self._begin is None or self._end is not None:
@@ -621,7 +621,7 @@ class Sampler:
             self._wake.notify()
         # Reading PSS holds the process up, and listeners need a walk over every descriptor: only now.
         pids = [process.pid for process in moment.use.processes]
-        with entered(self._inside):
+        with enter(self._inside):
             self._after_span = self._reader.pss_bytes(pids), kernel.foreign(self.port, pids)
 
     def result(self, boot_s: float) -> Sampled:
@@ -630,7 +630,7 @@ class Sampler:
         if begin is None or end is None:
             raise ValueError("the load reported no measured span")
         pss_bytes, foreign = self._after_span
-        with entered(self._inside):
+        with enter(self._inside):
             queue = self._queue.facts(begin.counters, end.counters)
         server = server_over(
             begin, end, self._samples, connections=self._connections, pss_bytes=pss_bytes, boot_s=boot_s
@@ -679,7 +679,7 @@ class Sampler:
         switches = self._reader.switches(process.pid for process in use.processes)
         counters, own_s = kernel.read(), time.process_time()
         ours = (self.root, *companions, *self._roots.values(), os.getpid())
-        allowed = {pid: cpus for pid in ours if (cpus := _allowed(pid)) is not None}
+        allowed = {pid: cpus for pid in ours if (cpus := _allowed_cpus(pid)) is not None}
         return Moment(due_ns, use, counters, companions, own_s, switches, beside, allowed)
 
     def _run(self) -> None:
@@ -699,7 +699,7 @@ class Sampler:
             if over:
                 return
             own_s = time.thread_time()
-            with entered(self._inside):
+            with enter(self._inside):
                 self._sample(begin)
             self._own_cpu_s += time.thread_time() - own_s
             # A late sample is not made up for: sampling must not cost more when the machine is busy.

@@ -1,6 +1,6 @@
 """What has to be so before anything is measured: nobody else measures, limits can be held, environments are there.
 
-with opened(trials, lab, "capacity of hello", follower) as lab:
+with open_lab(trials, lab, "capacity of hello", follower) as lab:
     with ExitStack() as running:
         booted = boot(planned(Session(trials[:1]), lab), lab, running)
 
@@ -55,7 +55,7 @@ class Follower(Preparing, Protocol):
 Made = Environment | VelodromeError
 
 
-def prepared(plan: RunPlan, lab: Lab, follower: Preparing) -> Lab:
+def prepare_environments(plan: RunPlan, lab: Lab, follower: Preparing) -> Lab:
     """Make all environments of a plan, two at a time: an installation beside a measurement would be measured too.
 
     Returns the lab with what was made; one that failed fails the trials of its stack, when their turn comes.
@@ -73,7 +73,7 @@ def prepared(plan: RunPlan, lab: Lab, follower: Preparing) -> Lab:
                     else lab.environment(stack, wanted.python or None, dict(wanted.packages), wanted.recipe)
                 )
         except Exception as error:  # it fails the trials of this stack alone
-            made[wanted] = _reported(error, follower)
+            made[wanted] = _report(error, follower)
 
     def found(wanted: PlannedEnvironment) -> Environment:
         there = made[wanted]
@@ -96,7 +96,7 @@ def prepared(plan: RunPlan, lab: Lab, follower: Preparing) -> Lab:
             with telling(follower.preparing):
                 companion.install(Surroundings(lab.guest_tree))
         except Exception as error:  # said again, as the reason of the trials that it fails
-            _reported(error, follower)
+            _report(error, follower)
 
     kinds = companions.known_services()
     served = [one.recipe for one in plan.environments if one.recipe is not None]
@@ -108,11 +108,11 @@ def prepared(plan: RunPlan, lab: Lab, follower: Preparing) -> Lab:
         ]
     )
     cache.tidy(follower.preparing)
-    turn_ns = _calibrated(plan, made.values(), lab)
+    turn_ns = _calibrate(plan, made.values(), lab)
     return replace(lab, environment=environment, overlay=overlay, turn_ns=turn_ns)
 
 
-def _reported(error: Exception, follower: Preparing) -> VelodromeError:
+def _report(error: Exception, follower: Preparing) -> VelodromeError:
     """Say line by line what cannot be had, and return it: each line is shown on one of its own."""
     found = as_velodrome_error(error)
     for line in str(found).splitlines():
@@ -120,7 +120,7 @@ def _reported(error: Exception, follower: Preparing) -> VelodromeError:
     return found
 
 
-def _calibrated(plan: RunPlan, made: Iterable[Made], lab: Lab) -> dict[str, str]:
+def _calibrate(plan: RunPlan, made: Iterable[Made], lab: Lab) -> dict[str, str]:
     """Measure once how fast each interpreter computes, while nothing else runs, if any recipe computes."""
     if not any(trial.recipe.cpu_us for trial in (*plan.trials, *plan.profiles)):
         return {}
@@ -163,7 +163,7 @@ def _two_at_a_time(tasks: Iterable[Callable[[], None]]) -> None:
 
 
 @contextmanager
-def opened(
+def open_lab(
     trials: Sequence[Trial], lab: Lab, what: str, follower: Preparing, wait_s: float | None = 0.0
 ) -> Iterator[Lab]:
     """Hold the machine and yield a lab in which these trials can be booted; `what` tells others who we are.
@@ -173,13 +173,13 @@ def opened(
     fails the boot of its trials.
     """
     plan = plan_of(what, [Session((trial,)) for trial in trials], lab)
-    with held(plan, follower, wait_s):
-        yield prepared(plan, proven(plan, lab), follower)
+    with hold_machine(plan, follower, wait_s):
+        yield prepare_environments(plan, find_usable_limits(plan, lab), follower)
 
 
 @contextmanager
-def held(plan: RunPlan, follower: Preparing, wait_s: float | None = 0.0) -> Iterator[None]:
-    """Hold the machine for a plan, free of what killed velodromes left. Raises as `opened` does."""
+def hold_machine(plan: RunPlan, follower: Preparing, wait_s: float | None = 0.0) -> Iterator[None]:
+    """Hold the machine for a plan, free of what killed velodromes left. Raises as `open_lab` does."""
     refuse_impossible(plan)
 
     def waiting(holder: str) -> None:
@@ -200,15 +200,15 @@ def refuse_impossible(plan: RunPlan) -> None:
         link.refuse_impossible(one for one in links if one)
 
 
-def proven(plan: RunPlan, lab: Lab) -> Lab:
+def find_usable_limits(plan: RunPlan, lab: Lab) -> Lab:
     """Find out which control groups may really be used, unless the lab was told."""
     if lab.where or not plan.sessions:
         return lab
-    every = [one.seat.limits for one in plan.sessions]
+    every = [session.seat.limits for session in plan.sessions]
     cpus = next((one.cpus for one in every if one.cpus is not None), None)
     memory = next((one.memory_bytes for one in every if one.memory_bytes is not None), None)
     asked = Limits(cpus, memory)
-    return replace(lab, where=limits.proven(asked, seat(asked, lab).placement.server_cpus))
+    return replace(lab, where=limits.usable_hierarchies(asked, seat(asked, lab).placement.server_cpus))
 
 
 def swept(follower: Preparing) -> None:

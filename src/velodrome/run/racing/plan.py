@@ -104,7 +104,7 @@ class PlannedEnvironment:
 def databases_of(served: Recipe | None) -> Pairs:
     """Return the databases that a recipe queries, each with its driver."""
     steps = served.every_step if served else ()
-    return tuple(sorted({(one.database, one.driver) for one in steps if isinstance(one, Query | Write)}))
+    return tuple(sorted({(step.database, step.driver) for step in steps if isinstance(step, Query | Write)}))
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ class PlannedSession:
     def services(self) -> tuple[str, ...]:
         """What is started beside the server: databases by name, simulated third parties by what names them."""
         recipe, app = self.trials[0].recipe, self.trials[0].app
-        thirds = [one.variable for one in app.third_parties] if app else []
+        thirds = [third_party.variable for third_party in app.third_parties] if app else []
         return (*recipe.services, *([THIRD_PARTY] if recipe.calls_upstream else ()), *thirds)
 
     def where(self) -> str:
@@ -221,16 +221,16 @@ class RunPlan:
     @property
     def trials(self) -> tuple[Trial, ...]:
         """All that is measured, in order."""
-        return tuple(trial for one in self.sessions for trial in one.trials)
+        return tuple(trial for session in self.sessions for trial in session.trials)
 
     @property
     def seconds(self) -> float:
         """How long the sessions should take one after the other; environments and experiments not included."""
-        return sum(one.seconds for one in (*self.look, *self.sessions)) + self.look_adds_s
+        return sum(session.seconds for session in (*self.look, *self.sessions)) + self.look_adds_s
 
     def lines(self) -> list[str]:
         """Return it as text, line by line, for people."""
-        blocks = {one.block for one in self.sessions}
+        blocks = {session.block for session in self.sessions}
         counted = [
             _many(len(self.sessions), "server session"),
             _many(len(self.trials), "load"),
@@ -246,31 +246,33 @@ class RunPlan:
                 f"CPUs {_cpus(self.cpus)}; lock {self.lock}; servers run as {self.user or 'this user'}"
             )
         found += ["", "environments, made first, two at a time:"]
-        found += [f"  {_environment(one)}" for one in self.environments]
-        found += [f"experiment {one.name}" for one in self.experiments]
+        found += [f"  {_environment(environment)}" for environment in self.environments]
+        found += [f"experiment {experiment.name}" for experiment in self.experiments]
         if self.look:
-            length = quantity.duration(sum(one.seconds for one in self.look))
-            loads = " and ".join(dict.fromkeys(_brief(trial) for one in self.look for trial in one.trials))
+            length = quantity.duration(sum(session.seconds for session in self.look))
+            loads = " and ".join(
+                dict.fromkeys(_brief(trial) for session in self.look for trial in session.trials)
+            )
             found += [
                 "",
                 f"first a look: {_many(len(self.look), 'server session')} of {loads}, about {length}",
             ]
             found += [f"  it finds {one}" for one in self.look_finds]
         # Where blocks are shared, each host has CPUs of its own.
-        known = not self.hosts or any(one.seat.placement.apart for one in self.sessions)
-        places = {one.where() for one in self.sessions} if known else set()
+        known = not self.hosts or any(session.seat.placement.apart for session in self.sessions)
+        places = {session.where() for session in self.sessions} if known else set()
         if len(places) == 1:
             found += ["", f"each session: {self.sessions[0].where()}"]
         block = None
-        for number, one in enumerate(self.sessions, 1):
-            if one.block != block:
-                block = one.block
+        for number, session in enumerate(self.sessions, 1):
+            if session.block != block:
+                block = session.block
                 found += ["", f"block {block + 1}"]
-            loads = ", ".join(_brief(trial) for trial in one.trials)
-            beside = f", with {', '.join(one.services)}" if one.services else ""
-            where = f"; {one.where()}" if len(places) > 1 else ""
-            seconds = quantity.duration(one.seconds)
-            found.append(f"  {number}. {one.cell}: {loads}{beside}{where}, {seconds}")
+            loads = ", ".join(_brief(trial) for trial in session.trials)
+            beside = f", with {', '.join(session.services)}" if session.services else ""
+            where = f"; {session.where()}" if len(places) > 1 else ""
+            seconds = quantity.duration(session.seconds)
+            found.append(f"  {number}. {session.cell}: {loads}{beside}{where}, {seconds}")
         if self.profiles:
             found += ["", f"then {_many(len(self.profiles), 'profile')}:"]
             found += [f"  {trial.cell}: {trial.load.label}" for trial in self.profiles]
@@ -290,11 +292,11 @@ class RunPlan:
             "lock": self.lock,
             "user": self.user or None,
             "hosts": list(self.hosts),
-            "environments": [one.document() for one in self.environments],
-            "experiments": [one.name for one in self.experiments],
-            "look": [one.document() for one in self.look],
+            "environments": [environment.document() for environment in self.environments],
+            "experiments": [experiment.name for experiment in self.experiments],
+            "look": [session.document() for session in self.look],
             "look_finds": list(self.look_finds),
-            "sessions": [one.document() for one in self.sessions],
+            "sessions": [session.document() for session in self.sessions],
             "profiles": [trial.key for trial in self.profiles],
             "adaptive": list(self.adaptive),
         }
@@ -325,7 +327,7 @@ def rough_s(session: Session) -> float:
     return 1.5 + sum(trial.load.warmup_s + trial.load.duration_s for trial in session.trials)
 
 
-def planned(session: Session, lab: Lab) -> PlannedSession:
+def plan_session(session: Session, lab: Lab) -> PlannedSession:
     """Return the plan of one session by itself. Raises LimitError."""
     return PlannedSession(session.trials, seat(session.trials[0].limits, lab), rough_s(session))
 
@@ -347,11 +349,16 @@ def plan_of(
     """
     estimate_s = estimate_s or rough_s
     every = tuple(sessions)
-    seats = {asked: seat(asked, lab) for asked in dict.fromkeys(one.trials[0].limits for one in every)}
+    seats = {
+        asked: seat(asked, lab) for asked in dict.fromkeys(session.trials[0].limits for session in every)
+    }
     account = acting()
     return RunPlan(
         what,
-        tuple(PlannedSession(one.trials, seats[one.trials[0].limits], estimate_s(one)) for one in every),
+        tuple(
+            PlannedSession(session.trials, seats[session.trials[0].limits], estimate_s(session))
+            for session in every
+        ),
         tuple(dict.fromkeys(_environments(every, experiments, profiles, lab))),
         tuple(experiments),
         tuple(profiles),
@@ -366,7 +373,7 @@ def plan_of(
 def _environments(
     sessions: Sequence[Session], experiments: Sequence[Experiment], profiles: Sequence[Trial], lab: Lab
 ) -> Iterator[PlannedEnvironment]:
-    for trial in (*(one.trials[0] for one in sessions), *profiles):
+    for trial in (*(session.trials[0] for session in sessions), *profiles):
         if (found := PlannedEnvironment.of(trial, lab)) is not None:
             yield found
     for experiment in experiments:

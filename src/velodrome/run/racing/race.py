@@ -1,6 +1,6 @@
 """A race: experiments, the server sessions of a study in order, profiles; each result on the disk before the next.
 
-with started(race, lab, follower) as running:      # Ctrl-C: RaceInterruptedError; what was finished is kept
+with start(race, lab, follower) as running:      # Ctrl-C: RaceInterruptedError; what was finished is kept
     for step in (*running.steps(), *running.profiles()):
         ...                                        # what begins, and each entry, which is on the disk then
 print(running.finished)
@@ -43,9 +43,15 @@ from velodrome.model.trial import Session, Trial
 from velodrome.run.experiments.running import run_experiment
 from velodrome.run.lab import Lab
 from velodrome.run.machine import facts, known_noise
-from velodrome.run.racing.opening import Follower, held, host_beside, prepared, proven
-from velodrome.run.racing.plan import PlannedSession, RunPlan, plan_of, planned, rough_s
-from velodrome.run.racing.session import Refused, most_telling, refused, run_session
+from velodrome.run.racing.opening import (
+    Follower,
+    find_usable_limits,
+    hold_machine,
+    host_beside,
+    prepare_environments,
+)
+from velodrome.run.racing.plan import PlannedSession, RunPlan, plan_of, plan_session, rough_s
+from velodrome.run.racing.session import Refused, most_telling, refusal, run_session
 from velodrome.run.racing.store import NAME, Store
 from velodrome.run.supervision.undisturbed import stoppable
 
@@ -64,11 +70,11 @@ Serve = Callable[[Session], Generator[Result]]
 """Runs a server session and yields its results."""
 
 
-def serving(lab: Lab) -> Serve:
+def session_runner(lab: Lab) -> Serve:
     """Return what runs sessions one by one on this machine, for which all is there already."""
 
     def serve(session: Session) -> Generator[Result]:
-        plan = planned(session, lab)
+        plan = plan_session(session, lab)
         with closing(run_session(plan, lab)) as results, host_beside(plan.seat.placement):
             yield from results
 
@@ -184,22 +190,22 @@ def plan_of_race(
     Raises LimitError.
     """
     there = {result.trial.key for result in before.trials} if before else set()
-    left = [Session(tuple(t for t in one.trials if t.key not in there)) for one in race.sessions]
+    left = [Session(tuple(t for t in session.trials if t.key not in there)) for session in race.sessions]
     experiments = [finding.experiment for finding in before.findings] if before else []
     profiles = {profile.trial.key for profile in before.profiles} if before else set()
     return plan_of(
         f"study {race.study.name}",
-        [one for one in left if one.trials],
+        [session for session in left if session.trials],
         lab,
         estimate_s,
-        experiments=[one for one in race.experiments if one not in experiments],
+        experiments=[experiment for experiment in race.experiments if experiment not in experiments],
         profiles=[trial for trial in race.profiles if lab.profile and trial.key not in profiles],
         budget_s=race.study.budget_s,
     )
 
 
 @contextmanager
-def started(
+def start(
     race: Race,
     lab: Lab,
     follower: Follower,
@@ -217,7 +223,7 @@ def started(
     """
     whole = plan_of_race(race, lab, estimate_s)
     place = _There(race.elsewhere, race, lab, follower) if race.elsewhere else _Here(race, lab, follower)
-    with place.taken(whole):
+    with place.hold(whole):
         store, before = _open(race)
         running = Running(
             race,
@@ -273,8 +279,8 @@ class Running:
         self._race, self._lab, self._whole, self._place, self._store = race, lab, whole, place, store
         self._estimate_s, self._warn = estimate_s, warn
         self._plan = plan_of_race(race, lab, estimate_s, before)
-        self._answers = Answers(self._plan, before, {one.name for one in race.study.answered})
-        self._every = {one.trial.key: one for one in before.trials}
+        self._answers = Answers(self._plan, before, {question.name for question in race.study.answered})
+        self._every = {trial.trial.key: trial for trial in before.trials}
         self._how = "complete"
         self._taken = ExitStack()
 
@@ -318,15 +324,15 @@ class Running:
 
     def profiles(self) -> Iterator[Step]:
         """Yield the profiles, and which of them begins."""
-        return self._taken.enter_context(closing(self._kept(self._place.profiles(self._plan))))
+        return self._taken.enter_context(closing(self._store_steps(self._place.profiles(self._plan))))
 
     def _steps(self) -> Generator[Step]:
         before, place = self.before, self._place
         yield from (*before.findings, *before.trials, *before.profiles)
-        lab = place.proven(self._whole, self._lab)
+        lab = place.find_usable_limits(self._whole, self._lab)
         self._plan = plan = plan_of_race(self._race, lab, self._estimate_s, before)
         place.prepare(plan, before, lab)
-        yield from self._kept(place.findings(plan))
+        yield from self._store_steps(place.findings(plan))
         schedule = place.schedule(plan, self._further(), Shares(self._whole, self._every), self._warn)
         with closing(schedule.results(place.lab, place.follower)) as results:
             for result in results:
@@ -351,7 +357,7 @@ class Running:
             estimate_s=self._estimate_s,
         )
 
-    def _kept(self, steps: Iterable[Step]) -> Generator[Step]:
+    def _store_steps(self, steps: Iterable[Step]) -> Generator[Step]:
         for step in steps:
             if not isinstance(step, Begins):
                 self._store.append(step)
@@ -370,20 +376,20 @@ class _Here:
     def __init__(self, race: Race, lab: Lab, follower: Follower) -> None:
         self.race, self.lab, self.follower = race, lab, follower
 
-    def taken(self, whole: RunPlan) -> AbstractContextManager[None]:
+    def hold(self, whole: RunPlan) -> AbstractContextManager[None]:
         """Hold the machine."""
-        return held(whole, self.follower, self.race.wait_s)
+        return hold_machine(whole, self.follower, self.race.wait_s)
 
-    def proven(self, whole: RunPlan, lab: Lab) -> Lab:
+    def find_usable_limits(self, whole: RunPlan, lab: Lab) -> Lab:
         """Return the lab with the control groups that may be used here."""
-        return proven(whole, lab)
+        return find_usable_limits(whole, lab)
 
     def prepare(self, plan: RunPlan, before: Results, lab: Lab) -> None:
         """Make what a plan needs. Raises StudyChangedError where other hosts began it: a block would be torn."""
-        if any(one.machine is not None for one in before.trials):
+        if any(trial.machine is not None for trial in before.trials):
             path = str(self.race.out / NAME)
             raise StudyChangedError(path, ["agents ran its blocks, and now there are none: give --agents"])
-        self.lab = prepared(plan, lab, self.follower)
+        self.lab = prepare_environments(plan, lab, self.follower)
 
     def findings(self, plan: RunPlan) -> Iterator[Step]:
         """Yield what the experiments come to, and which begins."""
@@ -399,7 +405,7 @@ class _Here:
 
     def serve(self, session: Session) -> Generator[Result]:
         """Run one session."""
-        return serving(self.lab)(session)
+        return session_runner(self.lab)(session)
 
     def profiles(self, plan: RunPlan) -> Iterator[Step]:
         """Yield the profiles, and which begins."""
@@ -420,12 +426,12 @@ class _There:
         """Whether no host is left."""
         return bool(self.elsewhere.gone)
 
-    def taken(self, whole: RunPlan) -> AbstractContextManager[None]:
+    def hold(self, whole: RunPlan) -> AbstractContextManager[None]:
         """Hold nothing: each host is held while it runs a block."""
         self._whole = whole
         return stoppable()
 
-    def proven(self, _whole: RunPlan, lab: Lab) -> Lab:
+    def find_usable_limits(self, _whole: RunPlan, lab: Lab) -> Lab:
         """Return the lab as it is: each host finds out about itself."""
         return lab
 
@@ -436,9 +442,11 @@ class _There:
         """
         self.lab = lab
         asked = {trial.key for trial in self._whole.trials}
-        begun = {one.block for one in plan.sessions}
+        begun = {session.block for session in plan.sessions}
         if others := [
-            one.trial for one in before.trials if one.trial.block in begun and one.trial.key not in asked
+            result.trial
+            for result in before.trials
+            if result.trial.block in begun and result.trial.key not in asked
         ]:
             number, path = others[0].block + 1, str(self.race.out / NAME)
             why = f"of block {number} there is {others[0].cell}, and hosts run blocks whole: leave --only out"
@@ -450,7 +458,8 @@ class _There:
     def findings(self, plan: RunPlan) -> Iterator[Finding]:
         """Yield what the experiments come to, on whoever is free."""
         for entry in self._each(
-            WorkUnit(f"experiment {one.name}", experiment=one) for one in plan.experiments
+            WorkUnit(f"experiment {experiment.name}", experiment=experiment)
+            for experiment in plan.experiments
         ):
             assert isinstance(entry, Finding)
             yield entry
@@ -469,7 +478,9 @@ class _There:
 
     def profiles(self, plan: RunPlan) -> Iterator[Profile]:
         """Yield the profiles, by whoever is free."""
-        for entry in self._each(WorkUnit(f"profile of {one.cell}", profile=one) for one in plan.profiles):
+        for entry in self._each(
+            WorkUnit(f"profile of {profile.cell}", profile=profile) for profile in plan.profiles
+        ):
             assert isinstance(entry, Profile)
             yield entry
 
@@ -480,19 +491,19 @@ class _There:
 
 def _open(race: Race) -> tuple[Store, Results]:
     """Open the file; return what of it is not to be run again."""
-    header = begun_now(race.study)
+    header = new_header(race.study)
     if race.elsewhere is not None:  # what is known of the noise here says nothing of other hosts
         header = replace(header, noise=SHIPPED)
     if not race.resume:
         return Store.create(race.out, header), Results(header, (), 0, torn=False)
     store, found = Store.resume(race.out, header)
-    trials = tuple(one for one in found.trials if not _again(one, race.redo))
-    findings = tuple(one for one in found.findings if not one.failed)
-    profiles = tuple(one for one in found.profiles if not one.failed)
+    trials = tuple(trial for trial in found.trials if not _again(trial, race.redo))
+    findings = tuple(finding for finding in found.findings if not finding.failed)
+    profiles = tuple(profile for profile in found.profiles if not profile.failed)
     return store, replace(found, trials=trials, findings=findings, profiles=profiles)
 
 
-def begun_now(study: Study, sought: Sought | None = None) -> Header:
+def new_header(study: Study, sought: Sought | None = None) -> Header:
     """Return the header of results of which the first is made now, on this machine; `sought`: by a search."""
     machine = facts.facts()
     known = known_noise.of(machine)
@@ -539,15 +550,15 @@ class _Further:
         self._settling, self._noise, self._every, self._lab = settling, before.header.noise, every, lab
         self._what, self._estimate_s, self._whole = whole.what, estimate_s, whole
         servers: dict[tuple[str, int], list[Trial]] = {}
-        for one in before.trials:
-            servers.setdefault((one.trial.cell, one.trial.block), []).append(one.trial)
+        for trial in before.trials:
+            servers.setdefault((trial.trial.cell, trial.trial.block), []).append(trial.trial)
         self.left_s = whole.seconds - sum(estimate_s(Session(tuple(own))) for own in servers.values())
         """What may still be begun, as estimated."""
         self._open: Collection[str] | None = None
 
     def going(self, sessions: Iterable[PlannedSession]) -> list[PlannedSession]:
         """Return those of the sessions whose cell is open."""
-        return [one for one in sessions if self._open is None or one.cell in self._open]
+        return [session for session in sessions if self._open is None or session.cell in self._open]
 
     def look(self, blocks: int) -> bool:
         """Take note of what is open after so many blocks. Returns whether anything is."""
@@ -561,10 +572,10 @@ class _Further:
         if number >= self._settling.most_blocks:
             return None
         every = [
-            Session(tuple(trial for trial in one.trials if trial.key not in self._every))
-            for one in self._settling.sessions(number)
+            Session(tuple(trial for trial in session.trials if trial.key not in self._every))
+            for session in self._settling.sessions(number)
         ]
-        left = [one for one in every if one.trials]
+        left = [session for session in every if session.trials]
         return self.going(plan_of(self._what, left, self._lab, self._estimate_s).sessions)
 
     @property
@@ -579,7 +590,7 @@ class _Further:
 
     def whole_block(self, number: int) -> list[PlannedSession]:
         """Return what of a block is open, planned or beyond, whether there are results of it or not."""
-        planned = [one for one in self._whole.sessions if one.block == number]
+        planned = [session for session in self._whole.sessions if session.block == number]
         beyond = () if planned else self._settling.sessions(number)
         return self.going(planned or plan_of(self._what, beyond, self._lab, self._estimate_s).sessions)
 
@@ -606,15 +617,15 @@ class Scheduler:
     def results(self, lab: Lab, follower: Follower) -> Generator[Result]:
         """Yield the result of each trial, in order, and those of repeats, until the budget is spent."""
         if self._further is None:
-            yield from self._planned(lab, follower)
+            yield from self._run_planned(lab, follower)
         else:
             yield from self._until_settled(self._further, lab, follower)
         yield from self._again((), lab, follower)
 
-    def _planned(self, lab: Lab, follower: Follower) -> Iterator[Result]:
+    def _run_planned(self, lab: Lab, follower: Follower) -> Iterator[Result]:
         left = [*self.plan.sessions]
         while left:
-            block = [one for one in left if one.block == left[0].block]
+            block = [session for session in left if session.block == left[0].block]
             if len(left) < len(self.plan.sessions) and self._over_budget(block):
                 self.how = "budget spent"
                 return
@@ -623,16 +634,16 @@ class Scheduler:
 
     def _until_settled(self, further: _Further, lab: Lab, follower: Follower) -> Iterator[Result]:
         """Yield block after block of what is open; one that was run before is only looked at once more."""
-        planned = 1 + max((one.block for one in self.plan.sessions), default=0)
+        planned = 1 + max((session.block for session in self.plan.sessions), default=0)
         for number in count():
-            later = [one for one in self.plan.sessions if one.block > number]
+            later = [session for session in self.plan.sessions if session.block > number]
             if number < planned:
-                block = further.going(one for one in self.plan.sessions if one.block == number)
+                block = further.going(session for session in self.plan.sessions if session.block == number)
             elif (beyond := further.block(number)) is not None:
                 block = beyond
             else:
                 return
-            takes_s = sum(one.seconds for one in block)
+            takes_s = sum(session.seconds for session in block)
             spent = (
                 takes_s > further.left_s + 1e-6 if self.plan.budget_s is None else self._over_budget(block)
             )
@@ -698,7 +709,7 @@ class Scheduler:
     def _seconds(self, sessions: Iterable[PlannedSession]) -> float:
         """Return how long sessions will take: as estimated, times how wrong the estimate was so far."""
         pace = self._took_s / self._estimated_s if self._estimated_s else 1.0
-        return sum(one.seconds for one in sessions) * pace
+        return sum(session.seconds for session in sessions) * pace
 
     def _over_budget(self, block: Iterable[PlannedSession]) -> bool:
         """Whether a block would end after the budget. Never checked of the first: no answer is worth less."""
@@ -737,7 +748,7 @@ class SharedScheduler:
     def results(self, _lab: Lab, follower: Follower) -> Generator[Result]:
         """Yield the result of each trial as it arrives, until the budget is spent or no host is left."""
         if self._further is None:
-            numbers = list(dict.fromkeys(one.block for one in self._shares.whole.sessions))
+            numbers = list(dict.fromkeys(session.block for session in self._shares.whole.sessions))
             yield from self._blocks(numbers, follower)
             return
         begin = 0
@@ -758,13 +769,13 @@ class SharedScheduler:
 
     def _blocks(self, numbers: Iterable[int], follower: Follower) -> Iterator[Result]:
         waiting = [*numbers]
-        self._left_s = sum(one.seconds for number in waiting for one in self._sessions(number))
+        self._left_s = sum(session.seconds for number in waiting for session in self._sessions(number))
 
         def upcoming() -> WorkUnit | None:
             while waiting and not self._stopped:
                 number = waiting.pop(0)
                 sessions = self._sessions(number)
-                seconds = sum(one.seconds for one in sessions)
+                seconds = sum(session.seconds for session in sessions)
                 self._left_s -= seconds
                 if not sessions:
                     continue
@@ -774,7 +785,7 @@ class SharedScheduler:
                 if self._further is not None:
                     self._further.left_s -= seconds
                 self._given = True
-                own = tuple(Session(one.trials) for one in sessions)
+                own = tuple(Session(session.trials) for session in sessions)
                 return WorkUnit(f"block {number + 1}", own, again=True)
             return None
 
@@ -788,10 +799,10 @@ class SharedScheduler:
     def _sessions(self, number: int) -> list[PlannedSession]:
         """Return all of a block that is open, if any of that is not there yet."""
         if self._further is None:
-            every = [one for one in self._shares.whole.sessions if one.block == number]
+            every = [session for session in self._shares.whole.sessions if session.block == number]
         else:
             every = self._further.whole_block(number)
-        there = all(trial.key in self._shares.every for one in every for trial in one.trials)
+        there = all(trial.key in self._shares.every for session in every for trial in session.trials)
         return [] if there else every
 
     def _spent(self, seconds: float) -> bool:
@@ -838,7 +849,7 @@ class Answers:
             self._answered.add(trial.question)
             return
         failed = self._failed.setdefault(trial.question, {})
-        failed[label] = refused(app, label, result.failure, result.reason, result.last_lines)
+        failed[label] = refusal(app, label, result.failure, result.reason, result.last_lines)
         tried = sum(isinstance(one, AppAnswersWrongError) or one.tried for one in failed.values())
         if tried >= MOST_WRONG or failed.keys() == self._contestants[trial.question]:
             raise most_telling([*failed.values()])

@@ -59,10 +59,10 @@ from velodrome.run.drivers.driver import LoadEvent, OnEvent, Target
 from velodrome.run.environments.environment import Environment
 from velodrome.run.faults import sentence
 from velodrome.run.lab import Lab
-from velodrome.run.link import Loopback, Site, between, entered
+from velodrome.run.link import Loopback, Site, between, enter
 from velodrome.run.machine.limits import Bounds
 from velodrome.run.measuring.sampler import Sampler
-from velodrome.run.racing.plan import PlannedSession, planned, seed_of
+from velodrome.run.racing.plan import PlannedSession, plan_session, seed_of
 from velodrome.run.servers import NotReady, Ready, Server, Serving, Stopped
 from velodrome.run.services import service as companions
 from velodrome.run.services.service import Beside, Surroundings
@@ -107,10 +107,10 @@ def boot(plan: PlannedSession, lab: Lab, running: ExitStack, pasted: Pasted | No
     trial, placed = plan.trials[0], plan.seat.placement
     stack = _stack(trial, lab)
     try:
-        environment = made_for(trial, stack, lab)
+        environment = environment_of(trial, stack, lab)
         bounds = plan.seat.bounds.fresh()
         site = _site(trial, placed, lab, running)
-        with entered(site.server):  # whatever the server talks to is in its network
+        with enter(site.server):  # whatever the server talks to is in its network
             surroundings = Surroundings(
                 lab.guest_tree, placed.upstream_cpus, given=lab.databases, walled=trial.link is not None
             )
@@ -129,7 +129,7 @@ def boot(plan: PlannedSession, lab: Lab, running: ExitStack, pasted: Pasted | No
             )
             if trial.app is not None:
                 urls = dict(zip(trial.app.third_parties, (one.url for one in thirds), strict=True))
-                serving = apps.serving(serving, trial.app, environment, lab.variables, urls)
+                serving = apps.serving_app(serving, trial.app, environment, lab.variables, urls)
                 if pasted is not None:
                     lines = pasted(serving.port, environment.packages)
                     if other := unlike(lines, environment.packages):
@@ -152,7 +152,7 @@ def boot(plan: PlannedSession, lab: Lab, running: ExitStack, pasted: Pasted | No
     target = replace(_target(server.url, trial, stack), allow=(site.host,))
     # A plain request first: whether it bears the cookie too is what the load is to show.
     plain = target if trial.app else replace(target, headers=())
-    with entered(site.client):
+    with enter(site.client):
         ready = _await(server, plain, trial, lab)
         form = _form(plain, trial, stack, lab)
         idle_clients.meet_server(server.url, serving.workers or 1)
@@ -187,7 +187,7 @@ LINKED = (
 )
 
 
-def made_for(trial: Trial, stack: Stack, lab: Lab) -> Environment:
+def environment_of(trial: Trial, stack: Stack, lab: Lab) -> Environment:
     """Return what the trial's server runs in, made if need be. Raises VelodromeError."""
     if trial.app is not None:
         return lab.overlay(stack, trial.app)
@@ -271,7 +271,7 @@ NO_SUCH_LOAD = (DriverMissingError, DriverTooOldError, UnfitLoadError)
 def run_alone(session: Session, lab: Lab) -> Generator[Result, None, None]:
     """Run one session by itself, planned on the spot; as `run_session`."""
     try:
-        plan = planned(session, lab)
+        plan = plan_session(session, lab)
     except LimitError as error:
         for trial in session.trials:
             yield Failed(trial, _now(), FailureKind.UNAVAILABLE, sentence(error))
@@ -352,17 +352,17 @@ def measure(trial: Trial, booted: Booted, lab: Lab, also: OnEvent | None = None)
     """
     started_at = _now()
     try:
-        found = _measured(trial, booted, lab, also, started_at)
+        found = _measure(trial, booted, lab, also, started_at)
     except Exception as error:  # this machine refuses something, or it is a bug: of this trial alone
-        found = _failed(trial, started_at, error, booted.server)
-    return secrets.masked(found)
+        found = _failure(trial, started_at, error, booted.server)
+    return secrets.mask_noun(found)
 
 
-def _measured(trial: Trial, booted: Booted, lab: Lab, also: OnEvent | None, started_at: str) -> Result:
+def _measure(trial: Trial, booted: Booted, lab: Lab, also: OnEvent | None, started_at: str) -> Result:
     server = booted.server
     span_s, site = trial.load.duration_s, booted.site
     sampler = Sampler(server.pid, server.serving.port, span_s, booted.bounds.account, inside=site.server)
-    for pid in (*(one.pid for one in booted.upstreams), site.pid):
+    for pid in (*(upstream.pid for upstream in booted.upstreams), site.pid):
         if pid is not None:
             sampler.accompany(pid)
     for name, pid in booted.beside.pids.items():
@@ -372,7 +372,7 @@ def _measured(trial: Trial, booted: Booted, lab: Lab, also: OnEvent | None, star
     sampled = sampler.result(booted.boot_s)
     died = server.exit()
     if died is not None and (facts.ok == 0 or died.with_warden):
-        return _died(trial, started_at, server)
+        return _death(trial, started_at, server)
     evidence = validity.Evidence(
         load=trial.load,
         facts=facts,
@@ -426,8 +426,8 @@ def _load(
     target, site = booted.target, booted.site
     count, cpus = trial.load.idle, booted.placed.load_cpus
     with (
-        entered(site.client),
-        idle_clients.held(count, target.url, cpus, target.allow, server=site.server) as held,
+        enter(site.client),
+        idle_clients.hold_idle(count, target.url, cpus, target.allow, server=site.server) as held,
     ):
         if held is not None:
             sampler.accompany(held.pid)
@@ -437,15 +437,15 @@ def _load(
         return facts, held.facts() if held is not None else None
 
 
-def _failed(trial: Trial, started_at: str, error: Exception, server: Server) -> Failed:
+def _failure(trial: Trial, started_at: str, error: Exception, server: Server) -> Failed:
     if server.exit() is not None:
-        return _died(trial, started_at, server)
+        return _death(trial, started_at, server)
     if isinstance(error, NO_SUCH_LOAD):
         return Failed(trial, started_at, FailureKind.UNAVAILABLE, sentence(error))
     return Failed(trial, started_at, FailureKind.LOAD, sentence(error), server.last_lines())
 
 
-def _died(trial: Trial, started_at: str, server: Server) -> Failed:
+def _death(trial: Trial, started_at: str, server: Server) -> Failed:
     ended = server.exit()
     how = ended.sentence if ended else "its process is gone"
     if ended and ended.with_warden:
@@ -493,7 +493,7 @@ LAST_LINES = 8
 Refused = AppAnswersWrongError | AppNotServedError
 
 
-def refused(app: App, label: str, kind: FailureKind, reason: str, last_lines: Sequence[str] = ()) -> Refused:
+def refusal(app: App, label: str, kind: FailureKind, reason: str, last_lines: Sequence[str] = ()) -> Refused:
     """Return what is raised where the session of an app failed; `label` names the stack with its settings."""
     said, lines = of_label(label, reason, last_lines)
     if kind is FailureKind.WRONG_ANSWER:

@@ -52,7 +52,7 @@ class Store:
         store = cls(path, number, 0, header.study)
         try:
             store._lock()
-            store._append(results.dump_header(_masked(header)))
+            store._append(results.dump_header(_mask_header(header)))
             _sync_folder(folder)
         except OutputError:
             store.close()
@@ -78,7 +78,7 @@ class Store:
             data = path.read_bytes()
             if b"\n" not in data and BEGINNING.startswith(data[: len(BEGINNING)]):
                 os.ftruncate(number, 0)  # killed before its header was written: nothing is lost
-                store._append(results.dump_header(_masked(header)))
+                store._append(results.dump_header(_mask_header(header)))
                 return store, Results(header, (), store._end, torn=bool(data))
             found = results.parse(data, str(path))
             differing = differences(found.header, header)
@@ -93,7 +93,7 @@ class Store:
 
     def append(self, entry: Entry) -> None:
         """Add one result, secrets masked; on return it is on the disk. Raises OutputError: the file is as before."""
-        self._append(results.dump(secrets.masked(entry), self._study))
+        self._append(results.dump(secrets.mask_noun(entry), self._study))
 
     def _append(self, line: str) -> None:
         data = memoryview(line.encode() + b"\n")
@@ -105,11 +105,11 @@ class Store:
                 data, at = data[written:], at + written
             os.fsync(self._number)
         except OSError as error:
-            self._cut()
+            self._truncate()
             raise OutputError(str(self.path), os.strerror(error.errno or 0)) from error
         self._end += length
 
-    def _cut(self) -> None:
+    def _truncate(self) -> None:
         """Take back a line that did not fit, so that the file ends with a whole one."""
         try:
             os.ftruncate(self._number, self._end)
@@ -153,7 +153,7 @@ def read(path: Path) -> Results:
         raise ResultsError(str(file), 0, error.strerror or str(error)) from error
 
 
-def begun(folder: Path) -> Header:
+def read_header(folder: Path) -> Header:
     """Read how the results in a folder were begun, and none of them. Raises ResultsError."""
     file = folder / NAME
     try:
@@ -168,7 +168,7 @@ def differences(begun: Header, now: Header) -> list[str]:
     found = []
     if begun.seed != now.seed:
         found.append(f"seed {begun.seed}, now {now.seed}")
-    before, after = results.plain_study(begun.study), results.plain_study(secrets.masked(now.study))
+    before, after = results.plain_study(begun.study), results.plain_study(secrets.mask_noun(now.study))
     if sealed := _resealed(before, after):
         found.append(sealed)
         after["questions"] = before["questions"]  # which this is all that changed of
@@ -193,8 +193,8 @@ def differences(begun: Header, now: Header) -> list[str]:
     return found
 
 
-def _masked(header: Header) -> Header:
-    return replace(header, study=secrets.masked(header.study))
+def _mask_header(header: Header) -> Header:
+    return replace(header, study=secrets.mask_noun(header.study))
 
 
 def _resealed(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
@@ -218,13 +218,13 @@ def _requests(study: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _fingerprints(study: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    return ((one["name"], one["fingerprint"]) for one in _requests(study))
+    return ((request["name"], request["fingerprint"]) for request in _requests(study))
 
 
 def _without_fingerprints(study: Mapping[str, Any]) -> Any:
     found = copy.deepcopy(study["questions"])
-    for one in _requests({"questions": found}):
-        one["fingerprint"] = ""
+    for request in _requests({"questions": found}):
+        request["fingerprint"] = ""
     return found
 
 

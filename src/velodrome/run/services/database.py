@@ -104,7 +104,7 @@ class Kind:
             return Database(self, url, surroundings, None)
         if self.plan is None:
             raise CompanionMissingError(self.name, self.title, "velodrome starts none", "", self.example)
-        return _started(self, self.plan, surroundings)
+        return _start_database(self, self.plan, surroundings)
 
 
 class Database:
@@ -123,7 +123,7 @@ class Database:
         """Make the tables, as soon as it answers, and ask for a row; return its version."""
         exited = self._ward.exit if self._ward else lambda: None
         try:
-            return _prepared(
+            return _prepare(
                 self._kind, self.url, self._surroundings, exited, START_S if self._ward else GIVEN_S
             )
         except CompanionFailedError as error:
@@ -143,8 +143,8 @@ class Database:
             self._ward.stop(STOP_S)
 
 
-def _started(kind: Kind, plan: Callable[[Site], Plan], surroundings: Surroundings) -> Database:
-    folder = scratch.named("database")
+def _start_database(kind: Kind, plan: Callable[[Site], Plan], surroundings: Surroundings) -> Database:
+    folder = scratch.new_path("database")
     site = Site(folder, surroundings.host, fresh_port(surroundings.host), secrets.token_hex(12))
     try:
         planned = plan(site)
@@ -189,7 +189,7 @@ def _user(users: Sequence[str]) -> str | None:
     return next((user for user in (*users, "nobody") if user in known), None)
 
 
-def _prepared(
+def _prepare(
     kind: Kind, url: str, surroundings: Surroundings, exited: Callable[[], Exit | None], patience_s: float
 ) -> str:
     """Make the tables and ask for a row, as soon as the database answers; return its version.

@@ -1,6 +1,6 @@
 """The first and the second step of a process of velodrome's own, by what `python.start_own` says on its command line.
 
-    rest = own_process.pinned()           # --cpus 1 --user 1000:1000:27
+    rest = own_process.pin()           # --cpus 1 --user 1000:1000:27
     from velodrome import _native         # its threads inherit the CPUs; only root may be able to read where it lies
     own_process.give_up_root()
 
@@ -24,7 +24,7 @@ CAPABILITY_VERSION = 0x20080522
 SYS_NICE = 1 << 23
 
 
-def pinned() -> list[str]:
+def pin() -> list[str]:
     """Pin this process to the CPUs of its command line, and return the arguments after those of `python.start_own`."""
     if (cpus := _value("--cpus")) and hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {int(cpu) for cpu in cpus.split(",")})

@@ -1,9 +1,9 @@
 """Temporary folders with an owner: gone with the velodrome that made them, at the latest when the next velodrome
 starts.
 
-    with scratch.held("look") as folder: ...     # made, and removed at the end
-    scratch.made("run")                          # kept until this process ends
-    scratch.named("server")                      # for an `Order`: its warden makes and removes it
+    with scratch.hold_folder("look") as folder: ...     # made, and removed at the end
+    scratch.make_folder("run")                          # kept until this process ends
+    scratch.new_path("server")                      # for an `Order`: its warden makes and removes it
 
 All of one process lie in one folder, `velodrome-PID-…` in the folder for temporary files. In it is a lock file that the
 process holds, and its wardens with it: so ownership ends when the last of them does, however they end, and is seen
@@ -33,8 +33,8 @@ from velodrome.run.supervision.warden import (
     clear,
     descendants,
     end_all,
-    looked_up,
-    started,
+    look_up,
+    start_time,
     take_away,
 )
 
@@ -45,7 +45,7 @@ _ENTRY = f"{MARK}=".encode()
 
 def mark(lock: str) -> str:
     """Return a fresh mark: a random part, who we are (number and start), and the lock that we and our wardens hold."""
-    return f"{secrets.token_hex(8)}:{os.getpid()}:{started(os.getpid())}:{lock}"
+    return f"{secrets.token_hex(8)}:{os.getpid()}:{start_time(os.getpid())}:{lock}"
 
 
 def end_orphans() -> int:
@@ -78,7 +78,7 @@ def _bearing(meant: Callable[[int, str], bool], spared: Container[int] = ()) -> 
     """Return the living processes with a mark that is meant, and all below them."""
     roots = {}
     for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):
-        found = looked_up(pid)  # first: where the number is given away in between the start is not its own
+        found = look_up(pid)  # first: where the number is given away in between the start is not its own
         if found and found[0] not in b"ZX" and (value := _mark_of(pid)) and meant(pid, value):
             roots[pid] = found[2], found[0]
     every = descendants(*roots) | roots if roots else {}
@@ -105,7 +105,7 @@ def _mark_of(pid: int) -> str:
 def _cared_for(value: str) -> bool:
     """Return whether whoever set this mark lives, or a warden does; also where that is not known."""
     _, pid, start, lock = (*value.split(":", 3), "", "", "")[:4]
-    if not (pid.isdecimal() and start.isdecimal()) or started(int(pid)) == int(start):
+    if not (pid.isdecimal() and start.isdecimal()) or start_time(int(pid)) == int(start):
         return True
     try:
         # Anybody may write anything into an environment; root opens no device for it.
@@ -132,7 +132,7 @@ def _seen_alike(pid: int) -> bool:
 
 
 def _ancestors(pid: int) -> Iterator[int]:
-    while pid > 1 and (found := looked_up(pid)):
+    while pid > 1 and (found := look_up(pid)):
         pid = found[1]
         yield pid
 
@@ -172,18 +172,18 @@ def home() -> Home:
         else:
             atexit.register(_end)
         sweep()
-        _home.append(_made(_temporary()))
+        _home.append(_make_home(_temporary()))
         return _home[0]
 
 
-def named(kind: str) -> Path:
+def new_path(kind: str) -> Path:
     """Return the path of a folder that is not there yet. Raises ScratchError."""
     return home().folder / f"{kind}-{secrets.token_hex(8)}"
 
 
-def made(kind: str) -> Path:
+def make_folder(kind: str) -> Path:
     """Make a folder, for ourselves alone, that is removed when this process has ended. Raises ScratchError."""
-    folder = named(kind)
+    folder = new_path(kind)
     try:
         folder.mkdir(0o700)
     except OSError as error:
@@ -192,9 +192,9 @@ def made(kind: str) -> Path:
 
 
 @contextmanager
-def held(kind: str) -> Iterator[Path]:
+def hold_folder(kind: str) -> Iterator[Path]:
     """Make a folder, for ourselves alone, and remove it at the end. Raises ScratchError."""
-    folder = made(kind)
+    folder = make_folder(kind)
     try:
         yield folder
     finally:
@@ -222,7 +222,7 @@ def sweep(place: Path | None = None) -> int:
         end_orphans()
         if (number := claim(str(folder / LOCK))) >= 0:
             try:
-                swept += _removed(folder)
+                swept += _remove(folder)
             finally:
                 os.close(number)
     return swept
@@ -246,7 +246,7 @@ def _of_ours(place: Path) -> list[Path]:
     return found
 
 
-def _removed(folder: Path) -> bool:
+def _remove(folder: Path) -> bool:
     """Remove the folder of a velodrome; whether it is gone."""
     with suppress(OSError):
         take_away(str(folder))
@@ -259,7 +259,7 @@ def _temporary() -> Path:
         return Path(os.path.realpath(tempfile.gettempdir()))
 
 
-def _made(place: Path) -> Home:
+def _make_home(place: Path) -> Home:
     """Make a folder and take its lock, before anybody takes it for an orphan's. Raises ScratchError."""
     while True:
         folder = place / f"velodrome-{os.getpid()}-{secrets.token_hex(8)}"
@@ -276,4 +276,4 @@ def _made(place: Path) -> Home:
 def _end() -> None:
     """Remove all that is left of this process, at its end."""
     if _home and _home[0].process == os.getpid():
-        _removed(_home[0].folder)
+        _remove(_home[0].folder)

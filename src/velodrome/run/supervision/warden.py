@@ -55,7 +55,7 @@ def prctl(option: int, value: int) -> None:
         ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
 
 
-def looked_up(pid: int) -> tuple[bytes, int, int] | None:
+def look_up(pid: int) -> tuple[bytes, int, int] | None:
     """Return state, parent and start of a process; None: there is none."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as stat:
@@ -65,16 +65,16 @@ def looked_up(pid: int) -> tuple[bytes, int, int] | None:
         return None
 
 
-def started(pid: int) -> int:
+def start_time(pid: int) -> int:
     """Return when a living process was started, in ticks since boot: a number and this are never another's. 0: none."""
-    found = looked_up(pid)
+    found = look_up(pid)
     return found[2] if found and found[0] not in b"ZX" else 0
 
 
 def processes() -> Iterator[tuple[int, bytes, int, int]]:
     """Yield number, state, parent and start of every process, zombies left out."""
     for name in filter(str.isdigit, os.listdir("/proc")):
-        if (found := looked_up(int(name))) and found[0] not in b"ZX":
+        if (found := look_up(int(name))) and found[0] not in b"ZX":
             yield int(name), *found
 
 
@@ -91,7 +91,7 @@ def descendants(*roots: int) -> dict[int, tuple[int, bytes]]:
 
 def below(pid: int, root: int) -> bool:
     """Return whether a process is a descendant of another now."""
-    while pid > 1 and (found := looked_up(pid)):
+    while pid > 1 and (found := look_up(pid)):
         if found[1] == root:
             return True
         pid = found[1]
@@ -115,7 +115,7 @@ def send(pid: int, start: int, number: int, still: Callable[[int], bool]) -> boo
                 -1
             )  # Linux before 5.3, a sandbox without it, no descriptor left: then looked at just before
     try:
-        if (found := looked_up(pid)) is None or found[2] != start or not still(pid):
+        if (found := look_up(pid)) is None or found[2] != start or not still(pid):
             return False
         if descriptor >= 0:
             signal.pidfd_send_signal(descriptor, number)
@@ -167,7 +167,7 @@ def members(group: str) -> dict[int, tuple[int, bytes]]:
         except OSError:
             continue
         for pid in numbers:
-            if process := looked_up(pid):
+            if process := look_up(pid):
                 found[pid] = process[2], process[0]
     return found
 
@@ -643,7 +643,7 @@ def main() -> None:
     for number in (*order["stdio"][1:], order["lock"][0]):
         os.set_inheritable(number, False)
     prctl(PR_SET_CHILD_SUBREAPER, 1)
-    if (warden := forked()) > 0:
+    if (warden := fork()) > 0:
         # As long as it held the output, or the socket, the end of the warden would not be their end.
         control.close()
         null = os.open(os.devnull, os.O_RDWR)
@@ -656,7 +656,7 @@ def main() -> None:
     os._exit(0)  # the interpreter would take 10 ms to clear itself away
 
 
-def forked() -> int:
+def fork() -> int:
     """Fork where a sentinel can inherit the tree; as fork(2), but -1 where it is done without a sentinel."""
     try:
         return os.fork() if LINUX else -1

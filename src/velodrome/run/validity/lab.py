@@ -20,6 +20,7 @@ from velodrome.model.measurement import (
     UpstreamFacts,
     WayFacts,
 )
+from velodrome.model.quantity import significant
 from velodrome.run.measuring.sampler import Sampled
 
 FAILURES = ("refused", "reset", "timeout", "bad_status", "wrong_body", "bad_protocol")
@@ -90,7 +91,7 @@ def count(number: float) -> str:
     """Write a number for people: `4,000`, `12.5`, `0.031`; three digits are more than any of them deserve."""
     if number >= 100 or number == int(number):
         return f"{number:,.0f}"
-    return f"{number:.3g}"
+    return significant(number)
 
 
 def percent(share: float) -> str:
@@ -100,7 +101,7 @@ def percent(share: float) -> str:
 
 def milliseconds(value: float) -> str:
     """Write milliseconds: `0.31 ms`, `12 ms`, `3,980 ms`."""
-    return f"{value:,.0f} ms" if value >= 100 else f"{value:.2g} ms"
+    return f"{value:,.0f} ms" if value >= 100 else f"{significant(value, 2)} ms"
 
 
 # Was it the generator? Its CPU, its lateness, its connections, its build.
@@ -127,7 +128,7 @@ def generator_saturated(evidence: Evidence) -> Flag | None:
         return None
     who = "The generator" if facts.driver == "velodrome" else f"The generator {facts.driver}"
     if facts.loaders:
-        who = f"The generator of agent {max(facts.loaders, key=lambda one: one.cpu_share or 0.0).name}"
+        who = f"The generator of agent {max(facts.loaders, key=lambda loader: loader.cpu_share or 0.0).name}"
     whose = "its core" if facts.generator_threads == 1 else f"its {facts.generator_threads} cores"
     return Flag(
         FlagKind.GENERATOR_SATURATED,
@@ -141,7 +142,7 @@ def generator_saturated(evidence: Evidence) -> Flag | None:
 def lagged(evidence: Evidence) -> Flag | None:
     """Requests went out late although a connection was free, by more than the latency shown can bear."""
     shares = {}
-    latest = max(evidence.facts.loaders, key=lambda one: one.lag_p99_ms or 0.0, default=None)
+    latest = max(evidence.facts.loaders, key=lambda loader: loader.lag_p99_ms or 0.0, default=None)
     for percentile in ("p50", "p99"):
         lag, due = getattr(evidence.facts.lag, percentile), getattr(evidence.facts.due, percentile)
         if percentile == "p99" and lag and latest is not None:
@@ -215,7 +216,7 @@ def capped(evidence: Evidence) -> Flag | None:
 
 def agent_lost(evidence: Evidence) -> Flag | None:
     """An agent went, and with it its part of the load: what is measured is another load than that requested."""
-    lost = [one for one in evidence.facts.loaders if one.lost]
+    lost = [loader for loader in evidence.facts.loaders if loader.lost]
     if not lost:
         return None
     return Flag(

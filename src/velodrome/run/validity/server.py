@@ -6,6 +6,7 @@ from statistics import median
 
 from velodrome.model.load import Open, Schedule
 from velodrome.model.measurement import Flag, FlagKind, Severity, WorkerUse
+from velodrome.model.quantity import significant
 from velodrome.model.workers import UNEQUAL, busiest
 from velodrome.run.validity.lab import FAILURES, Check, Evidence, count, milliseconds, percent
 
@@ -342,7 +343,7 @@ def too_short(evidence: Evidence) -> Flag | None:
             return Flag(
                 FlagKind.TOO_SHORT,
                 Severity.INVALID,
-                f"{sent} of {evidence.facts.duration_s:.3g} s got an answer by the end, none failed, and "
+                f"{sent} of {significant(evidence.facts.duration_s)} s got an answer by the end, none failed, and "
                 f"{count(in_flight)} were still in flight: an answer takes longer than that here.",
                 "Run longer (-z) than a request waits, or load with fewer requests at once.",
                 {"answered": number, "in_flight": in_flight},
