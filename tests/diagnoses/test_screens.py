@@ -624,7 +624,7 @@ def test_a_quota_that_is_hardly_ever_spent_and_none_at_all_throttle_nobody() -> 
     assert isinstance(throttled.screen(meeting("throttled", 0, 0)), Absent)
 
 
-def test_arenas_that_hold_little_are_no_cause_and_half_of_what_they_hold_is_the_bound() -> None:
+def test_arenas_that_hold_little_are_no_cause_and_a_quarter_of_what_they_hold_is_the_bound() -> None:
     arenas = catalogue()["arenas"]
     assert isinstance(arenas.screen(meeting("arenas", 8, 20, bytes=8e6)), Absent)
     found = arenas.screen(SUSPICIOUS["arenas"])
@@ -632,8 +632,7 @@ def test_arenas_that_hold_little_are_no_cause_and_half_of_what_they_hold_is_the_
     (experiment,) = found.experiments
     assert experiment.treatment.environment == {"MALLOC_ARENA_MAX": "1"}
     assert experiment.probe is not None
-    assert experiment.probe.settings["least"] == 3e7
-    assert experiment.seen_by.give == {"traced": True}, "both arms are traced"
+    assert experiment.probe.settings["least"] == 1.5e7
 
 
 def test_clients_that_are_late_without_an_overflow_have_a_slow_server() -> None:

@@ -341,8 +341,8 @@ def test_what_a_thread_allocates_is_in_an_arena_of_its_own_unless_there_is_one_f
     assert sum(heaps) >= count * 4_000_000
 
 
-@pytest.mark.parametrize(("traced", "hits"), [(0.0, 4), (8e6, 0)])
-def test_what_stays_after_a_burst_counts_only_beside_what_objects_hold(traced: float, hits: int) -> None:
+@pytest.mark.parametrize(("least", "hits"), [(4e6, 4), (12e6, 0)])
+def test_bursts_count_after_which_much_stays(least: float, hits: int) -> None:
     kept: list[Any] = []
 
     def closed(*words: object) -> None:
@@ -351,12 +351,8 @@ def test_what_stays_after_a_burst_counts_only_beside_what_objects_hold(traced: f
             for _ in range(80):  # malloc would keep what one large piece took
                 kept[0].write(b"x" * 100_000)
 
-    def heard(what: str) -> list[dict[str, float]]:
-        assert what == "traced"
-        return [{"traced": traced if kept else 0.0}]
-
-    server = standing(os.getpid(), run_closed_loop=closed, read_lines=heard)
-    found = asyncio.run(situations.swell(Where("127.0.0.1", 1), server, least=4e6, bursts=4))
+    server = standing(os.getpid(), run_closed_loop=closed)
+    found = asyncio.run(situations.swell(Where("127.0.0.1", 1), server, least=least, bursts=4))
     assert (found.hits, found.of) == (hits, 4)
 
 

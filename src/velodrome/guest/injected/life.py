@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 _sleep = time.sleep
 """As it is before gevent makes it one that lets others run."""
-TRACED_S = 0.1
 
 
 def _max_requests(giving: Giving, count: int) -> None:
@@ -160,31 +159,6 @@ def _cpus(giving: Giving, count: int) -> None:
         giving.took("cpus")
 
 
-def _trace_memory(giving: Giving, wanted: bool) -> None:
-    """Write ten times a second how much memory Python's objects take, and their tracing (`traced-<pid>.jsonl`)."""
-    import json
-
-    def tell() -> None:
-        import tracemalloc
-
-        while True:
-            _sleep(TRACED_S)
-            traced = tracemalloc.get_traced_memory()[0] + tracemalloc.get_tracemalloc_memory()
-            line = json.dumps({"traced": traced})
-            with open(os.path.join(giving.folder, "traced-%d.jsonl" % os.getpid()), "w") as file:
-                file.write(line + "\n")
-
-    def begin() -> None:
-        threading.Thread(target=tell, name="velodrome-traced", daemon=True).start()
-
-    if wanted:
-        import tracemalloc
-
-        tracemalloc.start(1)
-        begin()
-        os.register_at_fork(after_in_child=begin)
-
-
 COUNT, COUNTED_S = "count-%d", 0.02
 """File by which the host asks for the next count, and how often a process looks for it."""
 
@@ -308,7 +282,6 @@ TREATMENTS = {
     "own-epoll": _own_epoll,
     "open-files": _open_files,
     "cpus": _cpus,
-    "traced": _trace_memory,
     "live-blocks": _live_blocks,
     "single-flight": _single_flight,
 }  # type: Dict[str, Callable[[Giving, Any], None]]

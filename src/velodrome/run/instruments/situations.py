@@ -656,25 +656,19 @@ async def swell(
     connections: float = 64,
     filling: float = 1,
 ) -> Met:
-    """Load it in bursts, and count those after which more than `least` bytes stay that no object of Python's holds."""
+    """Load it in bursts, and count those after which it has more than `least` bytes more than before them."""
     pid = server.booted.server.pid
-    before, traced = _memory(pid), _traced_bytes(server)
+    before = _memory(pid)
     stayed: dict[str, float] = {}
     for number in range(int(filling + bursts)):
         server.run_closed_loop(int(connections), BURST_S)
         await asyncio.sleep(CALM_S)
         if number >= filling:
-            more = _memory(pid) - before - max(_traced_bytes(server) - traced, 0.0)
-            stayed[f"burst_{number - int(filling)}"] = more
+            stayed[f"burst_{number - int(filling)}"] = _memory(pid) - before
     hits = sum(one > least for one in stayed.values())
     most = max(stayed.values(), default=0.0)
-    sentence = f"up to {significant(most / 1e6)} MB stayed, beside what objects hold"
+    sentence = f"up to {significant(most / 1e6)} MB stayed"
     return Met(hits, len(stayed), {}, stayed, sentence)
-
-
-def _traced_bytes(server: Standing) -> float:
-    """Return the bytes of Python's objects in all processes, as far as they are traced."""
-    return sum(float(line.get("traced", 0)) for line in server.read_lines("traced"))
 
 
 COLD_ROUNDS = 3
