@@ -77,7 +77,7 @@ def command(
         from velodrome.usecases.quiet import Quiet  # noqa: PLC0415
 
     mix = apps.mix(context.params)
-    asked = [apps.app_spec(one, context.params, mix.requests) for one in app]
+    specs = [apps.app_spec(one, context.params, mix.requests) for one in app]
     names, extra = split_stacks(stack or ())
     terms = Terms(
         connections,
@@ -92,7 +92,7 @@ def command(
         budget_s=server.seconds("--budget", budget) if budget else None,
     )
     spec = compare.CompareSpec(
-        tuple(asked),
+        tuple(specs),
         terms,
         extra,
         resume,

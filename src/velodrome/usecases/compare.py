@@ -188,10 +188,10 @@ def _field(
     return _Field(spec, found, lab, interpreter.find_interpreter(found[0].python).version, elsewhere)
 
 
-def _at(asked: AppSpec, source: Revision) -> App:
+def _at(spec: AppSpec, source: Revision) -> App:
     """Return what an app is at a revision, as if that were checked out in its own folder."""
-    found = look(replace(asked, cwd=source.folder, revision=source.name), source)
-    return replace(found, cwd=folder(asked.cwd))
+    found = look(replace(spec, cwd=source.folder, revision=source.name), source)
+    return replace(found, cwd=folder(spec.cwd))
 
 
 def _within(app: App) -> bool:
@@ -390,20 +390,20 @@ def lay_out(
         )
         for app in apps
     ]
-    asked = tuple(
+    of_apps = tuple(
         _question(app, terms, tuple(one.label for one in chosen), looks.get(name_of(app)))
         for app, chosen in zip(apps, by_app, strict=True)
     )
     questions = (
-        *asked,
+        *of_apps,
         *(
             layer
-            for question, chosen in zip(asked, by_app, strict=True)
+            for question, chosen in zip(of_apps, by_app, strict=True)
             for layer in _layers(question, chosen, terms, lab)
         ),
     )
     every = {one.label: one for chosen in by_app for one in chosen}
-    names = " and ".join(one.name for one in asked)
+    names = " and ".join(question.name for question in of_apps)
     study = Study(
         name=f"compare-{'-'.join(name_of(app).partition(':')[0] for app in apps)}",
         title=f"What to serve {names} on",

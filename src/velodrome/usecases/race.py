@@ -467,10 +467,10 @@ def folder(name: str, out: Path | None, resume: bool, holds: str = store.NAME) -
     return numbered
 
 
-def _was_begun_as(asked: Study, where: Path) -> bool:
+def _was_begun_as(study: Study, where: Path) -> bool:
     """Return whether a run was begun as the whole of a study: `only` then chooses what of it goes on."""
     try:
         begun = store.read_header(where).study
     except ResultsError:
         return False  # the resumed race raises it
-    return begun.questions == asked.questions and begun.contestants == asked.contestants
+    return begun.questions == study.questions and begun.contestants == study.contestants

@@ -529,21 +529,21 @@ def tune(spec: TuneSpec, follower: Quiet) -> Recommendation:
     Raises what is wrong with the app, UnknownNameError, NoStackFitsError, BusyError, what `open_record` does, and what
     `best_setting` does; with agents what `tune_hosts.best_setting` does.
     """
-    served = spec.served.app
-    if spec.agents and served is not None and (served.setup or served.teardown):
+    app = spec.served.app
+    if spec.agents and app is not None and (app.setup or app.teardown):
         raise UsageError(
             "--setup and --teardown run on this machine, and with --agents the servers do not; run them on each host "
             "beforehand, and leave them out"
         )
-    with _prepare(spec, follower) as (one, search):
+    with _prepare(spec, follower) as (served, search):
         name = f"tune-{search.trial.question.partition(':')[0]}"
         folder = races.folder(name, spec.out, spec.resume)
         if spec.agents:
             from velodrome.usecases import tune_hosts  # noqa: PLC0415 - brings Dask
 
-            return tune_hosts.best_setting(spec, search, one.lab, follower, folder)
+            return tune_hosts.best_setting(spec, search, served.lab, follower, folder)
         wait_s = None if spec.wait else 0.0
-        return best_setting(search, one.lab, follower, folder, resume=spec.resume, wait_s=wait_s)
+        return best_setting(search, served.lab, follower, folder, resume=spec.resume, wait_s=wait_s)
 
 
 @contextmanager
@@ -661,7 +661,7 @@ class Search:
 
 
 def best_setting(
-    asked: Search,
+    search: Search,
     lab: Lab,
     follower: Follower,
     folder: Path,
@@ -673,9 +673,9 @@ def best_setting(
 
     Raises BusyError, LimitError, DriverError, AppAnswersWrongError, AppNotServedError and what `open_record` does.
     """
-    template, sought = begin_search(asked, lab)
+    template, sought = begin_search(search, lab)
     of = header(
-        asked.trial,
+        search.trial,
         sought,
         "Which setting to deploy",
         tuple(candidate.contestant for candidate in sought.candidates),
@@ -685,27 +685,27 @@ def best_setting(
         for candidate in sought.candidates
     }
     with (
-        open_lab([*firsts.values()], lab, f"tuning of {asked.trial.recipe.name}", follower, wait_s) as ready,
+        open_lab([*firsts.values()], lab, f"tuning of {search.trial.recipe.name}", follower, wait_s) as ready,
         open_record(folder, of, resume) as record,
     ):
         if any(result.machine is not None for result in record.results):
             raise StudyChangedError(
                 str(folder / NAME), ["agents measured it, and now there are none: give --agents"]
             )
-        replayed = take_up(asked, sought, record, follower)
+        replayed = take_up(search, sought, record, follower)
         with Benches(
-            template, ready, follower, record, replayed.progress, arrivals=asked.arrivals
+            template, ready, follower, record, replayed.progress, arrivals=search.arrivals
         ) as benches:
             # Environments are made once; the budget is for what is measured.
             record.begin()
-            Deciding(asked, template, sought, ready.stacks, replayed, record, follower).by(benches)
+            Deciding(search, template, sought, ready.stacks, replayed, record, follower).by(benches)
         results = Results(of, tuple(record.results), 0, torn=False, checks=tuple(record.checks))
-    return judge_stored(results, lab.stacks, str(folder), paste=asked.paste)
+    return judge_stored(results, lab.stacks, str(folder), paste=search.paste)
 
 
-def take_up(asked: Search, sought: Sought, record: Record, follower: Follower) -> "Replayed":
+def take_up(search: Search, sought: Sought, record: Record, follower: Follower) -> "Replayed":
     """Return a search as far as it is stored, once the follower has heard of that."""
-    replayed = Replayed(sought, asked.trial.limits)
+    replayed = Replayed(sought, search.trial.limits)
     for made in replayed.take(record.results):
         follower.observed(replayed.candidate_of(made.contestant), made.observed)
     return replayed
@@ -728,7 +728,7 @@ class Place(Protocol):
 class Deciding:
     """The race to its end, and all that follows it: in one place."""
 
-    asked: Search
+    search: Search
     template: Trial
     sought: Sought
     stacks: Mapping[str, Stack]
@@ -739,8 +739,8 @@ class Deciding:
     def by(self, place: Place) -> None:
         """Measure until it is decided what to recommend, and that is proven."""
         replayed, progress, budget = self.replayed, self.replayed.progress, self.replayed.budget
-        by_name = {stack.name: stack for stack in self.asked.stacks}
-        numbers = workers.counts(self.asked.trial.limits.for_cpus(self.sought.cpus))
+        by_name = {stack.name: stack for stack in self.search.stacks}
+        numbers = workers.counts(self.search.trial.limits.for_cpus(self.sought.cpus))
         groups = replayed.groups is not None and replayed.groups.fields
         looks = (QUALIFYING + (1 - QUALIFYING) * LOOKS) / LOOKS if groups else 1.0
         replayed.take_checks(self.record.checks, self.stacks, numbers)
@@ -780,11 +780,11 @@ class Deciding:
         self.record.leave_out(time.monotonic() - began)
 
 
-def begin_search(asked: Search, lab: Lab) -> tuple[Trial, Sought]:
+def begin_search(search: Search, lab: Lab) -> tuple[Trial, Sought]:
     """Return the trial of which each load is made, and what is sought of which candidates. Raises LimitError."""
     # The memory limit is judged by what was measured: a server that is killed at it yields no figures.
-    template = replace(asked.trial, limits=Limits(asked.trial.limits.cpus))
-    return template, asked.sought(len(seat(template.limits, lab).placement.server_cpus))
+    template = replace(search.trial, limits=Limits(search.trial.limits.cpus))
+    return template, search.sought(len(seat(template.limits, lab).placement.server_cpus))
 
 
 class Replayed:

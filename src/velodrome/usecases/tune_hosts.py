@@ -454,7 +454,7 @@ class _OverHosts:
 
     def _take_up(self) -> None:
         """Have the hosts that are new prepare themselves; one that comes with other CPUs is left out."""
-        for host in self._hosts.use(partial(_has_cpus, self._deciding.asked)):
+        for host in self._hosts.use(partial(_has_cpus, self._deciding.search)):
             self._present[host] = False
             self._say(host, PREPARE)
 

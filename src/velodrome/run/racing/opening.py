@@ -219,8 +219,8 @@ def swept(follower: Preparing) -> None:
         "folders": scratch.sweep(),
     }
     if any(counted.values()):
-        told = ", ".join(f"{what}: {count}" for what, count in counted.items() if count)
-        follower.preparing(f"taken away what a killed velodrome had left ({told})")
+        ended = ", ".join(f"{what}: {count}" for what, count in counted.items() if count)
+        follower.preparing(f"taken away what a killed velodrome had left ({ended})")
 
 
 @contextmanager

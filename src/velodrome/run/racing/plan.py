@@ -41,17 +41,17 @@ class Seat:
     bounds: Bounds
 
 
-def seat(asked: Limits, lab: Lab) -> Seat:
+def seat(limited: Limits, lab: Lab) -> Seat:
     """Return the seat of a server with these limits on the CPUs of a lab. Raises LimitError where there is none."""
     placed = (
-        facts.place(lab.cpus, asked, facts.cores(lab.cpus))
+        facts.place(lab.cpus, limited, facts.cores(lab.cpus))
         if lab.apart is None
-        else facts.place_apart(lab.cpus, asked, lab.apart.load_cpus)
+        else facts.place_apart(lab.cpus, limited, lab.apart.load_cpus)
     )
-    held = limits.bounds(asked, placed.server_cpus, lab.where)
+    held = limits.bounds(limited, placed.server_cpus, lab.where)
     notes = placed.notes + held.notes
     return Seat(
-        asked,
+        limited,
         replace(placed, enforced_by=held.enforced_by, notes=notes),
         held,
     )
@@ -350,7 +350,8 @@ def plan_of(
     estimate_s = estimate_s or rough_s
     every = tuple(sessions)
     seats = {
-        asked: seat(asked, lab) for asked in dict.fromkeys(session.trials[0].limits for session in every)
+        limited: seat(limited, lab)
+        for limited in dict.fromkeys(session.trials[0].limits for session in every)
     }
     account = acting()
     return RunPlan(

@@ -249,11 +249,11 @@ def _await(server: Server, target: Target, trial: Trial, lab: Lab) -> Ready:
     if isinstance(answered, NotReady):
         never = trial.app is not None and answered.failure is FailureKind.NEVER_ANSWERED
         places = server.elsewhere() if never else ()
-        told = (
+        reason = (
             f"{answered.reason}; it listens on {' and '.join(places)} instead" if places else answered.reason
         )
         server.stop(min(2.0, lab.stop_seconds))
-        raise ImpossibleError(answered.failure, f"{trial.contestant.label}: {told}", server.last_lines())
+        raise ImpossibleError(answered.failure, f"{trial.contestant.label}: {reason}", server.last_lines())
     return answered
 
 
