@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -513,9 +513,65 @@ def test_half_of_the_budget_is_left_for_experiments_whatever_looks_take(
     standing = SimpleNamespace(booted=SimpleNamespace(server=SimpleNamespace(exit=lambda: None)))
     faults = [looking("second", 2.0), looking("first", 1.0), looking("third", 3.0)]
     case, failed = Scripted(faults, {}, budget_s), list[str]()
-    case._look(cast(Standing, standing), failed)
+    assert case._look(cast(Standing, standing), case._looks(), failed) == []
     assert met == looked
     assert len(failed) == len(faults) - len(looked)
+
+
+@pytest.mark.parametrize("hangs_after", [["first"], ["second"], ["first", "second"], []])
+def test_a_server_that_hangs_is_followed_by_a_fresh_one_for_what_is_left_to_look_at(
+    monkeypatch: pytest.MonkeyPatch, hangs_after: list[str]
+) -> None:
+    met, stood = list[str](), list[object]()
+
+    def meet(server: SimpleNamespace, probe: Probe) -> Met:
+        if server.hangs:
+            raise NoServerError("shop", "a plain request is not answered right (timeout)")
+        met.append(probe.about)
+        server.hangs = probe.about in hangs_after
+        return Met(0, 16)
+
+    def stand(*, hangs: bool = False) -> SimpleNamespace:
+        server = SimpleNamespace(exit=lambda: None)
+        stood.append(server)
+        return SimpleNamespace(booted=SimpleNamespace(server=server), warm=lambda: None, hangs=hangs)
+
+    def looking(name: str, seconds: float) -> Fault:
+        return replace(suspected(name), look=lambda _: replace(PROBE, about=name, seconds=seconds))
+
+    monkeypatch.setattr(situations, "meet", meet)
+    monkeypatch.setattr(doctor, "standing", lambda *_: nullcontext(stand()))
+    faults = [looking("first", 1.0), looking("second", 2.0), looking("third", 3.0)]
+    case, failed = Scripted(faults, {}), list[str]()
+    # The slope has made the first one hang.
+    left = case._look(cast(Standing, stand(hangs=True)), case._looks(), failed)
+    case._look_on_fresh_servers(left, failed)
+    assert met == ["first", "second", "third"]
+    assert failed == []
+    assert len(stood) == 2 + len(hangs_after)
+
+
+def test_a_situation_that_no_fresh_server_bears_is_left_out_and_the_others_are_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def meet(_server: object, probe: Probe) -> Met:
+        if probe.about == "first":
+            raise NoServerError("shop", "its process ended")
+        return Met(0, 16)
+
+    server = SimpleNamespace(
+        booted=SimpleNamespace(server=SimpleNamespace(exit=lambda: None)), warm=lambda: None
+    )
+    monkeypatch.setattr(situations, "meet", meet)
+    monkeypatch.setattr(doctor, "standing", lambda *_: nullcontext(server))
+
+    def looking(name: str) -> Fault:
+        return replace(suspected(name), look=lambda _: replace(PROBE, about=name))
+
+    faults = [looking("first"), looking("second")]
+    case, failed = Scripted(faults, {}), list[str]()
+    case._look_on_fresh_servers(case._looks(), failed)
+    assert (list(case._met), failed) == (["second"], ["first: its process ended"])
 
 
 def test_a_server_that_dies_with_the_most_throughput_is_followed_by_a_fresh_one_and_what_it_used_is_kept(
@@ -541,7 +597,12 @@ def test_a_server_that_dies_with_the_most_throughput_is_followed_by_a_fresh_one_
     monkeypatch.setattr(screens, "fresh_and_reused", lambda *_: SEEN.reused)
     monkeypatch.setattr(screens, "ends", ends)
     case, failed, looked = Scripted([suspected("a")], {}), list[str](), list[int]()
-    monkeypatch.setattr(case, "_look", lambda server, _: looked.append(server.number))
+
+    def look(server: SimpleNamespace, *_: object) -> list[object]:
+        looked.append(server.number)
+        return []
+
+    monkeypatch.setattr(case, "_look", look)
     slope, _ = case._climb(failed)
     assert (slope.knee, looked, len(failed)) == (SEEN.slope.knee, [1], 1)
     assert case._in_use[1][-1] == (5000, 500.0)

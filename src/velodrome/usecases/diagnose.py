@@ -85,6 +85,8 @@ SLOW_S, SLOW_SCREENS = 0.3, 40
 """From where on the screens take longer for what a request takes, and about so many times as long."""
 LOOKS_SHARE = 0.5
 """Of the budget, after which no further situation is looked at: what the screens make likely has to be proven yet."""
+LOOK_SERVERS = 3
+"""Fresh servers on which situations are looked at, at most, where one after the other does not answer any more."""
 ROUNDS = 6
 """So many causes are cured and looked behind, at most."""
 
@@ -468,7 +470,9 @@ class Case:
         """Return the slope, and what reused connections do; a server that dies of it is followed by a fresh one."""
         stack = self._lab.stacks[self._trial.contestant.stack]
         points: tuple[Point, ...] = ()
+        pairs: tuple[tuple[float, float], ...] = ()
         reused: Reused | None = None
+        looks = self._looks()
         with standing(self._trial, self._lab, self._base) as server:
             server.warm()
             alone = screens.alone(server)
@@ -490,41 +494,71 @@ class Case:
                     died = f"with the most throughput: {error.reason}"
                 self._in_use = server.in_use()
             if not died:
-                self._look(server, failed)
-                return judge.slope(points, pairs), reused
-        failed.append(died)
-        with standing(self._trial, self._lab, self._base) as server:
-            server.warm()
-            if not points:
-                points, died = screens.climb(server, first=alone)
-                failed += [died] if died else []
-            try:
-                pairs = screens.ends(server, points)
-            except NoServerError as error:
-                failed.append(f"once more, with the most throughput: {error.reason}")
-                pairs = ((alone.rps, max(point.rps for point in points)),)
-            else:
-                self._look(server, failed)
-            return judge.slope(points, pairs), reused
+                looks = self._look(server, looks, failed)
+        if died:
+            failed.append(died)
+            with standing(self._trial, self._lab, self._base) as server:
+                server.warm()
+                if not points:
+                    points, died = screens.climb(server, first=alone)
+                    failed += [died] if died else []
+                try:
+                    pairs = screens.ends(server, points)
+                except NoServerError as error:
+                    failed.append(f"once more, with the most throughput: {error.reason}")
+                    pairs = ((alone.rps, max(point.rps for point in points)),)
+                else:
+                    looks = self._look(server, looks, failed)
+        self._look_on_fresh_servers(looks, failed)
+        return judge.slope(points, pairs), reused
 
-    def _look(self, server: Standing, failed: list[str]) -> None:
-        """Make each situation once that a fault is to be seen in; that on the first server counts."""
+    def _looks(self) -> list[tuple[str, Probe]]:
+        """Return the situations that a fault is to be seen in, where they are still to be made, the shortest first."""
         setting = self._setting()
         if self._met or not setting.plain:
-            return
+            return []
         every = {fault.name: fault.look(setting) for fault in self._faults.values() if fault.look is not None}
         chosen = [(name, probe) for name, probe in every.items() if probe is not None]
         # A burst is still being answered when it is over: what is short is tried first.
-        for name, probe in sorted(chosen, key=lambda one: (one[1].ends, one[1].seconds)):
+        return sorted(chosen, key=lambda one: (one[1].ends, one[1].seconds))
+
+    def _look(
+        self, server: Standing, looks: list[tuple[str, Probe]], failed: list[str], *, fresh: bool = False
+    ) -> list[tuple[str, Probe]]:
+        """Make each situation once; return those that are left to a fresh server, because this one hangs or is gone.
+
+        `fresh`: nothing could be made on it yet, so a situation that cannot be made on it cannot be made at all.
+        """
+        for number, (name, probe) in enumerate(looks):
             if self._met and time.monotonic() > self._looks_end:
                 failed.append(f"{name}: half of the budget was spent on what came before it")
                 continue
             try:
                 self._met[name] = situations.meet(server, probe)
+                fresh = False
             except NoServerError as error:
+                if not fresh:
+                    return looks[number:]
                 failed.append(f"{name}: {error.reason}")
-            if probe.ends or server.booted.server.exit() is not None:
+            if probe.ends:
+                return []
+            if server.booted.server.exit() is not None:
+                return looks[number + 1 :]
+        return []
+
+    def _look_on_fresh_servers(self, looks: list[tuple[str, Probe]], failed: list[str]) -> None:
+        """Make what is left, each time a server does not answer any more on another one."""
+        for _ in range(LOOK_SERVERS):
+            if not looks:
                 return
+            try:
+                with standing(self._trial, self._lab, self._base) as server:
+                    server.warm()
+                    looks = self._look(server, looks, failed, fresh=True)
+            except NOT_SERVED as error:
+                failed.append(str(error).splitlines()[0])
+                return
+        failed += [f"{name}: {LOOK_SERVERS + 1} servers did not answer any more" for name, _ in looks]
 
     def _setting(self) -> Setting:
         """Return how the server is set, the cures included."""
