@@ -1,5 +1,6 @@
 """The treatments of faults that are counted: each takes hold where its library is used, and is noted only there."""
 
+import ast
 from pathlib import Path
 
 import pytest
@@ -190,8 +191,32 @@ def test_sqlite_waits_for_a_lock_whatever_the_app_says(injected: Injected) -> No
         print(sqlite3.connect(":memory:", timeout=0).execute("PRAGMA busy_timeout").fetchone()[0])
     """
     assert injected.run(program, {}) == "0\n"
-    assert injected.run(program, {"sqlite-timeout": 20.0}) == "20000\n"
-    assert injected.took() == {"sqlite-timeout"}
+    assert injected.run(program, {"sqlite-waits": 20.0}) == "20000\n"
+    assert injected.took() == {"sqlite-waits"}
+
+
+def test_transactions_of_sqlite_take_the_lock_when_they_begin_whoever_makes_connection_and_cursor(
+    injected: Injected,
+) -> None:
+    program = """
+        import sqlite3
+        class Own(sqlite3.Connection): pass
+        class Cursor(sqlite3.Cursor):
+            def execute(self, statement, *values): return super().execute(statement, *values)
+        ran = []
+        one = sqlite3.connect("shop.sqlite", isolation_level=None)
+        two = sqlite3.connect("shop.sqlite", 5.0, isolation_level=None, factory=Own)
+        for connection in (one, two): connection.set_trace_callback(ran.append)
+        one.execute("begin"); one.execute("ROLLBACK")
+        cursor = two.cursor(factory=Cursor)
+        cursor.execute("BEGIN DEFERRED TRANSACTION;"); cursor.execute("SELECT ?", (7,)); two.rollback()
+        two.cursor(Cursor).execute("BEGIN EXCLUSIVE")
+        print(isinstance(two, Own), isinstance(cursor, Cursor), ran)
+    """
+    ran = injected.run(program, {"sqlite-waits": 20.0})
+    assert ran.startswith("True True ")
+    begun = [statement for statement in ast.literal_eval(ran[len("True True ") :]) if "BEGIN" in statement]
+    assert begun == ["BEGIN IMMEDIATE", "BEGIN IMMEDIATE", "BEGIN EXCLUSIVE"]
 
 
 def test_a_pool_that_raises_is_made_larger_and_one_that_waits_is_left(injected: Injected) -> None:

@@ -44,6 +44,9 @@ async def work(reader, writer):
             if how == "leaves" and reader.at_eof() or reader.exception(): return
     else:
         await asyncio.sleep(waits_s)
+    if how == "fails" and len(working) > 1:
+        writer.write(OK.replace(b"200 OK", b"500 Oh"))
+        return
     writer.write(OK)
     await writer.drain()
 
@@ -112,6 +115,13 @@ def test_under_an_open_loop_a_server_that_goes_on_loses_nothing_and_one_that_end
         "a request ends every 10 ms: an answer may be on its way at the signal"
     )
     assert {"reset", "refused"} <= reloaded.outcomes.keys()
+
+
+def test_of_requests_that_fail_together_without_any_event_none_is_lost_by_it() -> None:
+    with served("fails") as (at, server):
+        found = asyncio.run(situations.stop(at, server, reloads=1))
+    assert (found.hits, found.of) == (0, 0)
+    assert "fail without it" in found.said
 
 
 def test_a_server_of_one_process_has_no_worker_that_could_be_replaced() -> None:

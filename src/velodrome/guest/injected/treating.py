@@ -12,6 +12,7 @@ from __future__ import annotations
 import ast
 import json
 import os
+import re
 import struct
 import sys
 import threading
@@ -460,14 +461,51 @@ def _cancel_on_disconnect(giving: Giving, wanted: bool) -> None:
         life.before_asgi(giving, leaving)
 
 
-def _sqlite_timeout(giving: Giving, seconds: float) -> None:
-    """Have connections of `sqlite3` wait so long for a lock, whatever the app says."""
+FACTORY = 5
+"""Place of `factory` among the arguments of `sqlite3.connect`."""
+_BEGIN = re.compile(r"\s*BEGIN(\s+DEFERRED)?(\s+TRANSACTION)?\s*;?\s*", re.IGNORECASE)
+
+
+def _sqlite_waits(giving: Giving, seconds: float) -> None:
+    """Have connections of `sqlite3` wait so long for a lock, and transactions take theirs when they begin.
+
+    A transaction that has read something and then writes is refused at once where another one has written since: to
+    wait would not help it.
+    """
 
     def patch(module: Any) -> None:
         before = module.connect
 
+        def waiting(usual: Any) -> Any:
+            class Cursor(usual):  # type: ignore[misc]
+                def execute(self, statement: str, *values: Any) -> Any:
+                    if _BEGIN.fullmatch(statement):
+                        statement = "BEGIN IMMEDIATE"
+                    return super().execute(statement, *values)
+
+            return Cursor
+
+        cursors: Dict[Any, Any] = {}
+
+        def cursor_of(usual: Any) -> Any:
+            if usual not in cursors:
+                cursors[usual] = waiting(usual)
+            return cursors[usual]
+
+        def connection_of(usual: Any) -> Any:
+            class Connection(usual):  # type: ignore[misc]
+                def cursor(self, factory: Any = module.Cursor) -> Any:
+                    return super().cursor(cursor_of(factory) if isinstance(factory, type) else factory)
+
+                def execute(self, statement: str, *values: Any) -> Any:
+                    return self.cursor().execute(statement, *values)
+
+            return Connection
+
         def connect(*args: Any, **more: Any) -> Any:
-            giving.took("sqlite-timeout")
+            giving.took("sqlite-waits")
+            if len(args) <= FACTORY and isinstance(more.get("factory", module.Connection), type):
+                more["factory"] = connection_of(more.get("factory", module.Connection))
             found = before(*args, **more)
             found.execute("PRAGMA busy_timeout = %d" % round(1000 * seconds))
             return found
@@ -636,7 +674,7 @@ TREATMENTS = {
     "reuseport": _reuseport,
     "read-body": _read_body,
     "cancelled": _cancel_on_disconnect,
-    "sqlite-timeout": _sqlite_timeout,
+    "sqlite-waits": _sqlite_waits,
     "redis-connections": _redis_connections,
     **life.TREATMENTS,
     **libraries.TREATMENTS,

@@ -313,6 +313,8 @@ async def upload(at: Where, size: float, requests: float = 16, server: Standing 
 
 
 IN_FLIGHT = 16
+FAILS_ANYWAY = 1
+"""Of these, without any event; of more it cannot be told whether the event lost them."""
 SHORTEST_S = 0.004
 """Requests that take less are over before a signal meets them."""
 BEFORE_S, AFTER_S = 0.3, 2.0
@@ -341,8 +343,10 @@ async def stop(
     if stops and usual < SHORTEST_S:
         return Met(0, 0, figures={"usual_ms": 1000 * usual})
     began = time.monotonic()
-    await asyncio.gather(*(_one(at, MOST_S) for _ in range(IN_FLIGHT)))
+    together = await asyncio.gather(*(_one(at, MOST_S) for _ in range(IN_FLIGHT)))
     rate = min(MOST_RATE, IN_FLIGHT / (time.monotonic() - began) / 2)
+    if (wrong := sum(answer.outcome != "ok" for answer in together)) > FAILS_ANYWAY:
+        return Met(0, 0, said=f"{wrong} of {IN_FLIGHT} requests that are in flight together fail without it")
     long_s = max(AFTER_S, min(requests / rate, 3 * AFTER_S))
     patience_s = _late_s(usual) + STOP_S
     event_s = BEFORE_S + usual / 3
