@@ -162,7 +162,11 @@ impl Reader<'_> {
             method,
             path: self.path(asked)?,
             fields: self.fields(asked)?,
-            body: self.template("body", &body, BODY)?,
+            // Bytes that are no text, such as an image, hold braces by chance.
+            body: match std::str::from_utf8(&body) {
+                Ok(_) => self.template("body", &body, BODY)?,
+                Err(_) => Template::fixed(&body[..]),
+            },
             tells_length,
             right: self.right(asked)?,
         })

@@ -62,9 +62,12 @@ class Request:
 
     @property
     def has_templates(self) -> bool:
-        """Whether there are places in it to be filled in: it then differs from time to time."""
+        """Whether there are places in it to be filled in: it then differs from time to time.
+
+        There are none in a body that is no text.
+        """
         texts = [self.path, *(value for _, value in self.headers)]
-        return any("{{" in text for text in texts) or (self.body is not None and b"{{" in self.body.data)
+        return any("{{" in text for text in (*texts, self.body.text if self.body is not None else ""))
 
 
 SHOWN = 200

@@ -49,6 +49,16 @@ def test_requests_are_read_with_their_checks(folder: Path) -> None:
     )
 
 
+def test_a_body_that_is_no_text_has_no_places(tmp_path: Path) -> None:
+    picture = b"\xff\xd8{{m}}"
+    (tmp_path / "picture.jpg").write_bytes(picture)
+    path = tmp_path / "mix.toml"
+    path.write_text("[[request]]\nname = 'a'\nmethod = 'PUT'\nbody = '@picture.jpg'")
+    (request,) = file.read(path)
+    assert request.body is not None
+    assert (request.body.data, request.has_templates) == (picture, False)
+
+
 def test_a_list_in_json_says_the_same(tmp_path: Path) -> None:
     path = tmp_path / "mix.json"
     path.write_text(json.dumps([{"name": "a", "path": "/a", "expect-status": 404}]))

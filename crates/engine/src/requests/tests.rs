@@ -89,6 +89,20 @@ fn a_template_is_filled_in_path_header_and_body_and_the_length_is_right() {
 }
 
 #[test]
+fn a_body_that_is_no_text_is_sent_as_it_is() {
+    let body = b"\xff\xd8{{n}}{{m}}";
+    let requests = read(&json!({"template": true, "method": "PUT"}), body).unwrap();
+    let mut sent = Vec::new();
+    let occasion = Occasion {
+        seed: 1,
+        number: 7,
+        index: 0,
+    };
+    Lines::new(&requests.all[0], true).write(occasion, |_| (), &mut Vec::new(), &mut sent);
+    assert!(sent.ends_with(body), "{}", sent.escape_ascii());
+}
+
+#[test]
 fn what_a_mix_may_not_be_is_one_sentence() {
     let one = |request: Value| json!({"mix": [request]});
     let rows = [

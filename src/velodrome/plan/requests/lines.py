@@ -222,7 +222,7 @@ def _of_path(plain: str) -> Iterator[str]:
 def _of_places(request: Request) -> Iterator[str]:
     texts = {"path": request.path, **{f"header {name}": value for name, value in request.headers}}
     if request.body is not None:
-        texts["body"] = request.body.data.decode(errors="replace")
+        texts["body"] = request.body.text
     for field, text in texts.items():
         if (wrong := unknown_places(text)) is not None:
             yield f"{field}: {wrong} stands for nothing; there are {KNOWN}"
