@@ -34,8 +34,7 @@ def screen(seen: Symptoms) -> Screened:
         if follows and seen.stepped is not None:
             return Unknown(
                 f"a request makes {significant(seen.stepped.in_sequence, 2)} calls of third parties one after the "
-                "other, and "
-                "whether they need each other cannot be seen from outside"
+                "other, and whether they need each other cannot be seen from outside"
             )
         return Absent("a request does not wait in awaits that could be made at the same time", evidence)
     run, waits = max(found.items(), key=lambda item: sum(wait.seconds for wait in item[1]))

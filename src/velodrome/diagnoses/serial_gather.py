@@ -2,6 +2,7 @@
 
 from velodrome.diagnoses.fault import Absent, Experiment, Fault, Screened, Suspect, Unknown
 from velodrome.model.diagnosis import Cure, Evidence, Treatment
+from velodrome.model.quantity import significant
 from velodrome.model.symptoms import Symptoms
 
 MARK = "async-session"
@@ -19,7 +20,7 @@ def screen(seen: Symptoms) -> Screened:
     )
     evidence = Evidence("counter", sentence, {"tasks": most})
     if most < 2:
-        return Absent(sentence, (evidence,))
+        return _in_turn(seen) or Absent(sentence, (evidence,))
     places = [wait for wait in watched.waits if wait.most > 1]
     where = places[0].place if places else "where gather() is called"
     cure = Cure(
@@ -39,12 +40,33 @@ def screen(seen: Symptoms) -> Screened:
     )
 
 
+def _in_turn(seen: Symptoms) -> Unknown | None:
+    """Return where tasks of one request wait for each other, if its calls follow each other though they are gathered.
+
+    What they wait for is the app's own, such as a lock, and nothing can be given to it from outside.
+    """
+    watched, stepped = seen.watched_alone, seen.stepped
+    waits = [wait for wait in watched.waits if wait.inner and wait.most > 1] if watched is not None else []
+    if not waits or stepped is None:
+        return None
+    longest = max(waits, key=lambda wait: wait.seconds)
+    if stepped.in_sequence < longest.most:
+        return None
+    return Unknown(
+        f"up to {longest.most} tasks of a request that is alone wait for each other at {longest.place} "
+        f"({longest.text}), and its calls of third parties, {significant(stepped.in_sequence, 2)}, follow each other: "
+        "gather() gains nothing there, and what the tasks share is the app's own, which cannot be treated from outside"
+    )
+
+
 fault = Fault(
     "serial-gather",
     "gather() gains nothing: all statements go over one session, one after the other; a session each",
     ("fractal-server#1000", "sqlalchemy#10092"),
     "Tasks of one request wait for each other's statements on one connection.",
     "With a session for each statement that is sent while another one is (asynchronous sessions and connections of "
-    "SQLAlchemy), the median or throughput is better. Sessions with unwritten changes are left as they are.",
+    "SQLAlchemy), the median or throughput is better. Sessions with unwritten changes are left as they are. Where "
+    "tasks wait for each other at something of the app's own, such as a lock, only the place is named.",
     screen,
+    steps=True,
 )
