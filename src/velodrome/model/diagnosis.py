@@ -249,7 +249,10 @@ class Diagnosis:
     proof: str = ""
     """`cure`: the treated arm is cured; `dose`: it has more of the fault, and loses more. Empty: nothing is proven."""
     gain: float = 0.0
-    """Throughput of the treated arm over that as it is; of a dose, what it is as it is over that of the dose."""
+    """Throughput of the treated arm over that as it is; of a dose, what it is as it is over that of the dose.
+
+    Where requests are counted and not timed, what the screens let expect of it, so that both can be compared.
+    """
 
     def document(self) -> dict[str, Any]:
         """Return it as plain data."""

@@ -85,6 +85,8 @@ SLOW_S, SLOW_SCREENS = 0.3, 40
 """From where on the screens take longer for what a request takes, and about so many times as long."""
 LOOKS_SHARE = 0.5
 """Of the budget, after which no further situation is looked at: what the screens make likely has to be proven yet."""
+MOST_LOSS = 0.95
+"""Of the throughput, by a fault in which requests are counted."""
 LOOK_SERVERS = 3
 """Fresh servers on which situations are looked at, at most, where one after the other does not answer any more."""
 ROUNDS = 6
@@ -645,6 +647,7 @@ class Case:
                 return Diagnosis(fault.name, Ruling.NOT_A_CAUSE, found.why, evidence=suspect.evidence)
             measured, judged = found
             proven = judged.ruling is Ruling.CAUSE
+            counted = isinstance(measured, Counts)
             better = f"both arms under {measured.load}, {len(measured.blocks)} blocks: {judged.reason}"
             return Diagnosis(
                 fault.name,
@@ -654,7 +657,7 @@ class Case:
                 (*suspect.evidence, _evidence(better, measured)),
                 experiment.cure if proven else None,
                 experiment.proof if proven else "",
-                judged.gain,
+                1 / (1 - min(suspect.loss, MOST_LOSS)) if counted and proven else judged.gain,
             )
         return Diagnosis(fault.name, Ruling.CANNOT_TELL, "; ".join(why), evidence=suspect.evidence)
 
