@@ -395,8 +395,13 @@ def test_calls_that_nothing_but_the_load_bounds_hold_no_session() -> None:
 def test_a_pool_that_cannot_be_treated_is_neither_accused_nor_cleared() -> None:
     seen = replace(SUSPICIOUS["session-held"], watched=replace(QUIET, libraries=frozenset({"asyncpg"})))
     assert isinstance(catalogue()["session-held"].screen(seen), Unknown)
-    none = replace(SUSPICIOUS["session-held"], watched=QUIET)
-    assert isinstance(catalogue()["session-held"].screen(none), Absent)
+    turn = Waits("/srv/shop/lots.py:48", "connection", "db = await self.free.get()", 9.0, 26)
+    none = replace(SUSPICIOUS["session-held"], watched=replace(QUIET, waits=(turn,)))
+    found = catalogue()["session-held"].screen(none)
+    assert isinstance(found, Unknown)
+    assert turn.place in found.why, "something of the app's own bounds it, at which tasks wait"
+    threads = replace(none, interface="wsgi")
+    assert isinstance(catalogue()["session-held"].screen(threads), Absent)
 
 
 def test_a_session_that_is_held_is_likelier_than_a_pool_that_is_small() -> None:

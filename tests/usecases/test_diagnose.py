@@ -253,7 +253,9 @@ def test_a_probe_that_the_cure_takes_the_hits_from_is_a_cause_and_needs_no_secon
     assert (found.ruling, found.proof) == (Ruling.CAUSE, "cure")
     assert found.effect["share"].low > 0
     assert [evidence.kind for evidence in found.evidence] == ["counts"]
-    assert found.gain == pytest.approx(1 / (1 - 0.3)), "by the loss that the fault lets expect, and not by how many hit"
+    assert found.gain == pytest.approx(1 / (1 - 0.3)), (
+        "by the loss that the fault lets expect, and not by how many hit"
+    )
     assert len(found.evidence[0].data["blocks"]) == 2
     assert case.screened_with == ["as it is"]
     assert [treatment.about for treatment, _ in written_down] == ["as it is", "longer"] * 2

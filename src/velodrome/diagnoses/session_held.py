@@ -1,6 +1,7 @@
 """A database connection that is held while the request waits for a third party: capacity is pool ÷ its latency."""
 
 from velodrome.diagnoses.fault import (
+    ASYNC,
     Absent,
     Experiment,
     Fault,
@@ -30,7 +31,9 @@ def screen(seen: Symptoms) -> Screened:
         return Unknown("what it imports could not be seen")
     evidence, pools = third_party_evidence(seen), POOLS & seen.watched.libraries
     if not pools:
-        return Absent("no pool of database connections is imported that is known", evidence)
+        return _of_its_own(seen) or Absent(
+            "no pool of database connections is imported that is known", evidence
+        )
     if seen.stepped is None:
         return Unknown(
             "it has no third party whose latency could be stepped: name those that it calls with --upstream"
@@ -59,6 +62,24 @@ def screen(seen: Symptoms) -> Screened:
         (Experiment(larger, connections, cure, takes="sqlalchemy-pool"),),
         (*evidence, *plateau(seen)),
         loss=0.6,
+    )
+
+
+def _of_its_own(seen: Symptoms) -> Unknown | None:
+    """Return what is known of a bound that the app has made itself, such as a queue of connections, or a semaphore."""
+    stepped, watched = seen.stepped, seen.watched
+    if seen.interface not in ASYNC or stepped is None or watched is None:
+        return None
+    if _not_held(stepped, min(seen.workers, seen.server_cpus)):
+        return None
+    waits = [wait for wait in watched.waits if wait.inner and wait.most > 1]
+    longest = max(waits, key=lambda wait: wait.seconds, default=None)
+    where = (
+        f"; most of the time tasks wait at {longest.place} ({longest.text})" if longest is not None else ""
+    )
+    return Unknown(
+        f"throughput follows the latency of third parties, as if {significant(stepped.slots)} requests could call them "
+        f"at once, and no pool is imported that is known{where}"
     )
 
 
