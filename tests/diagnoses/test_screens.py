@@ -677,3 +677,18 @@ def test_where_tasks_of_one_request_wait_for_each_other_at_a_lock_of_the_app_the
     found = catalogue()["serial-gather"].screen(seen)
     assert isinstance(found, Unknown if named else Absent)
     assert (lock.place in found.why) is named
+
+
+@pytest.mark.parametrize("name", ["lost-at-stop", "lost-at-reload", "lost-at-replacement"])
+def test_of_requests_that_fail_together_in_any_case_it_cannot_be_told_whether_they_are_lost(
+    name: str,
+) -> None:
+    found = catalogue()[name].screen(
+        replace(
+            SEEN,
+            met={name: Met(0, 0, figures={"fails_anyway": 9, "of": 16})},
+            setting=SUSPICIOUS[name].setting,
+        )
+    )
+    assert isinstance(found, Unknown)
+    assert "9 of 16" in found.why

@@ -258,15 +258,16 @@ def counting(
 ) -> Counting | Absent | Unknown:
     """Return what the look of a fault met, from a share of `least` on; or why that is no cause, or is not known.
 
-    `none` is the answer where there was nothing to count, and the situation does not say why.
+    `none` is the answer where there was nothing to count.
     """
     if not seen.setting.plain:
         return Unknown("its requests cannot be sent by hand: only plain ones over HTTP/1.1 can")
     found = seen.met.get(name)
     if found is None:
         return Unknown("it could not be tried on the server of the screens")
-    if not found.of and found.said:
-        return Unknown(found.said)
+    if not found.of and (wrong := found.figures.get("fails_anyway")):
+        all_ = f"{wrong:.0f} of {found.figures['of']:.0f}"
+        return Unknown(f"{all_} requests that are in flight together fail in any case")
     if not found.of and none is not None:
         return none
     worst = f" ({found.said})" if found.hits and found.said else ""
