@@ -17,7 +17,7 @@ import selectors
 import socket
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 
 from velodrome.guest import catalog
@@ -46,6 +46,8 @@ class Knock:
     connected_s: float | None = None
     """Till the handshake was done, seconds from the beginning of the burst."""
     ended_s: float | None = None
+    unsent: bytes | memoryview = b""
+    """What is left of its request."""
 
     @property
     def late(self) -> bool:
@@ -73,7 +75,8 @@ def burst(address: tuple[str, int], count: int, request: bytes, patience_s: floa
                     selector.unregister(connection)
                     connection.close()  # a server may wait for that before it takes the next connection in
                 else:
-                    selector.modify(connection, selectors.EVENT_READ, key.data)
+                    sending = selectors.EVENT_WRITE if key.data.unsent else 0
+                    selector.modify(connection, selectors.EVENT_READ | sending, key.data)
     return knocks
 
 
@@ -84,12 +87,15 @@ def _step(connection: socket.socket, knock: Knock, request: bytes, now_s: float)
             if connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
                 knock.outcome, knock.ended_s = "refused", now_s
                 return True
-            knock.connected_s = now_s
-            connection.sendall(request)  # short: it fits into an empty send buffer
-            return False
+            knock.connected_s, knock.unsent = now_s, memoryview(request)
+        if knock.unsent:
+            with suppress(BlockingIOError):  # a large request takes more than the send buffer holds
+                knock.unsent = knock.unsent[connection.send(knock.unsent) :]
         if connection.recv(PIECE):
             knock.outcome = "answered"
             return False
+    except BlockingIOError:
+        return False
     except ConnectionError:
         knock.outcome = "reset"
     knock.ended_s = now_s
