@@ -3,7 +3,6 @@
 import socket
 import sys
 import threading
-import time
 
 import pytest
 
@@ -57,27 +56,23 @@ def test_what_an_environment_does_not_have_is_told_as_missing(lab: Lab) -> None:
     assert finding.facts["times.greenlet"] is None
 
 
-@pytest.mark.parametrize("reads", [True, False])
-def test_a_burst_of_requests_that_are_larger_than_a_send_buffer_is_answered(reads: bool) -> None:
+def test_a_burst_of_requests_that_are_larger_than_a_send_buffer_is_answered() -> None:
     size, count = 4_000_000, 4
 
     def serve(listener: socket.socket) -> None:
         for _ in range(count):
             with listener.accept()[0] as connection:
                 left = size
-                while reads and left:
+                while left:
                     left -= len(connection.recv(min(left, 65_536)))
                 connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
-                time.sleep(
-                    0.0 if reads else 0.2
-                )  # so that the answer is read before the reset that the end is
 
     with socket.create_server(("127.0.0.1", 0)) as listener:
         serving = threading.Thread(target=serve, args=(listener,))
         serving.start()
         knocks = burst(listener.getsockname(), count, b"x" * size, 10.0)
         serving.join()
-    assert [knock.outcome for knock in knocks] == (["answered"] if reads else ["reset"]) * count
+    assert [knock.outcome for knock in knocks] == ["answered"] * count
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the counters are Linux'")
