@@ -32,7 +32,7 @@ from velodrome.guest.injected.heartbeat import NATIVE
 from velodrome.guest.injected.marks import NAMES, WAITS
 from velodrome.guest.injected.treating import TREATMENTS
 from velodrome.model.diagnosis import Met, Probe
-from velodrome.model.symptoms import Frame, HeldUp, Reused, Step, Stepped, Symptoms, Waits
+from velodrome.model.symptoms import Frame, HeldUp, Reused, Stepped, Symptoms, Waits
 from velodrome.run.instruments.situations import SITUATIONS
 
 HASHING = replace(
@@ -668,12 +668,7 @@ def test_where_tasks_of_one_request_wait_for_each_other_at_a_lock_of_the_app_the
     most: int, alone_ms: float, named: bool
 ) -> None:
     lock = Waits("/srv/shop/prices.py:34", "call", "async with self._turn:", 3.0, most)
-    before = Step(1.0, 50.0, 60.0, 5.0, 100.0, 0.2)
-    seen = replace(
-        SEEN,
-        watched_alone=replace(QUIET, waits=(lock,)),
-        stepped=Stepped(64, before, Step(2.0, 100.0, alone_ms, 5.0, 50.0, 0.2)),
-    )
+    seen = replace(SEEN, watched_alone=replace(QUIET, waits=(lock,)), stepped=slower(alone_ms, 50.0))
     found = catalogue()["serial-gather"].screen(seen)
     assert isinstance(found, Unknown if named else Absent)
     assert (lock.place in found.why) is named

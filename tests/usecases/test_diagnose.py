@@ -499,6 +499,11 @@ def test_third_parties_take_longer_only_where_a_fault_looks_at_that(monkeypatch:
     assert ["died of it" in failed[0], "longer" in failed[1]] == [True, True]
 
 
+def looking(name: str, seconds: float = 1.0) -> Fault:
+    """Return a fault that is looked for by a situation of its name."""
+    return replace(suspected(name), look=lambda _: replace(PROBE, about=name, seconds=seconds))
+
+
 @pytest.mark.parametrize(("budget_s", "looked"), [(300.0, ["first", "second", "third"]), (0.0, ["first"])])
 def test_half_of_the_budget_is_left_for_experiments_whatever_looks_take(
     monkeypatch: pytest.MonkeyPatch, budget_s: float, looked: list[str]
@@ -508,9 +513,6 @@ def test_half_of_the_budget_is_left_for_experiments_whatever_looks_take(
     def meet(_server: object, probe: Probe) -> Met:
         met.append(probe.about)
         return Met(0, 16)
-
-    def looking(name: str, seconds: float) -> Fault:
-        return replace(suspected(name), look=lambda _: replace(PROBE, about=name, seconds=seconds))
 
     monkeypatch.setattr(situations, "meet", meet)
     standing = SimpleNamespace(booted=SimpleNamespace(server=SimpleNamespace(exit=lambda: None)))
@@ -539,9 +541,6 @@ def test_a_server_that_hangs_is_followed_by_a_fresh_one_for_what_is_left_to_look
         stood.append(server)
         return SimpleNamespace(booted=SimpleNamespace(server=server), warm=lambda: None, hangs=hangs)
 
-    def looking(name: str, seconds: float) -> Fault:
-        return replace(suspected(name), look=lambda _: replace(PROBE, about=name, seconds=seconds))
-
     monkeypatch.setattr(situations, "meet", meet)
     monkeypatch.setattr(doctor, "standing", lambda *_: nullcontext(stand()))
     faults = [looking("first", 1.0), looking("second", 2.0), looking("third", 3.0)]
@@ -567,9 +566,6 @@ def test_a_situation_that_no_fresh_server_bears_is_left_out_and_the_others_are_m
     )
     monkeypatch.setattr(situations, "meet", meet)
     monkeypatch.setattr(doctor, "standing", lambda *_: nullcontext(server))
-
-    def looking(name: str) -> Fault:
-        return replace(suspected(name), look=lambda _: replace(PROBE, about=name))
 
     faults = [looking("first"), looking("second")]
     case, failed = Scripted(faults, {}), list[str]()

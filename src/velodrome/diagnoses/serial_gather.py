@@ -46,11 +46,8 @@ def _in_turn(seen: Symptoms) -> Unknown | None:
     What they wait for is the app's own, such as a lock, and nothing can be given to it from outside.
     """
     watched, stepped = seen.watched_alone, seen.stepped
-    waits = [wait for wait in watched.waits if wait.inner and wait.most > 1] if watched is not None else []
-    if not waits or stepped is None:
-        return None
-    longest = max(waits, key=lambda wait: wait.seconds)
-    if stepped.in_sequence < longest.most:
+    longest = watched.longest_queue if watched is not None else None
+    if longest is None or stepped is None or stepped.in_sequence < longest.most:
         return None
     return Unknown(
         f"up to {longest.most} tasks of a request that is alone wait for each other at {longest.place} "

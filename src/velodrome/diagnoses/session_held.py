@@ -72,8 +72,7 @@ def _of_its_own(seen: Symptoms) -> Unknown | None:
         return None
     if _not_held(stepped, min(seen.workers, seen.server_cpus)):
         return None
-    waits = [wait for wait in watched.waits if wait.inner and wait.most > 1]
-    longest = max(waits, key=lambda wait: wait.seconds, default=None)
+    longest = watched.longest_queue
     where = (
         f"; most of the time tasks wait at {longest.place} ({longest.text})" if longest is not None else ""
     )

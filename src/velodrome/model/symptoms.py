@@ -195,6 +195,11 @@ class Watched:
     """Names of threads that were there before a process was forked, and are not in it."""
 
     @property
+    def longest_queue(self) -> Waits | None:
+        """The innermost await in which tasks spent the most time of those with several tasks at once; None: none."""
+        return next((wait for wait in self.waits if wait.inner and wait.most > 1), None)
+
+    @property
     def blocked_s(self) -> float:
         """Seconds in which the loop's thread was blocked while the loop was late."""
         return sum(stall.blocked_s for stall in self.held_up)

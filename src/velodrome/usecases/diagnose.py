@@ -12,8 +12,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Timer
 
-from velodrome.diagnoses.fault import Absent, Experiment, Fault, Suspect, Unknown, catalogue, plateau
-from velodrome.diagnoses.fault import third_party_evidence as steps_of
+from velodrome.diagnoses.fault import (
+    Absent,
+    Experiment,
+    Fault,
+    Suspect,
+    Unknown,
+    catalogue,
+    plateau,
+    third_party_evidence,
+)
 from velodrome.guest import catalog
 from velodrome.guest.stack import Stack
 from velodrome.judge import diagnosis as judge
@@ -798,7 +806,7 @@ def _screen_evidence(seen: Symptoms) -> Iterator[Evidence]:
         yield Evidence(
             "counter", sentence, {"late_share": late, "blocked_share": blocked, "loop": watched.loop}
         )
-    yield from steps_of(seen)
+    yield from third_party_evidence(seen)
     if (reused := seen.reused) is not None:
         sentence = (
             f"p50 {significant(reused.first_ms)} ms on fresh connections, {significant(reused.later_ms)} ms on "
