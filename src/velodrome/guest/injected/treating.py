@@ -18,6 +18,7 @@ import sys
 import threading
 import time
 from contextlib import suppress
+from functools import lru_cache
 from types import ModuleType
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Set
 
@@ -476,7 +477,9 @@ def _sqlite_waits(giving: Giving, seconds: float) -> None:
     def patch(module: Any) -> None:
         before = module.connect
 
-        def waiting(usual: Any) -> Any:
+        # A class for each that the app uses, not for each connection: it may open one for each request.
+        @lru_cache(maxsize=None)
+        def cursor_of(usual: Any) -> Any:
             class Cursor(usual):  # type: ignore[misc]
                 def execute(self, statement: str, *values: Any) -> Any:
                     if _BEGIN.fullmatch(statement):
@@ -485,13 +488,7 @@ def _sqlite_waits(giving: Giving, seconds: float) -> None:
 
             return Cursor
 
-        cursors: Dict[Any, Any] = {}
-
-        def cursor_of(usual: Any) -> Any:
-            if usual not in cursors:
-                cursors[usual] = waiting(usual)
-            return cursors[usual]
-
+        @lru_cache(maxsize=None)
         def connection_of(usual: Any) -> Any:
             class Connection(usual):  # type: ignore[misc]
                 def cursor(self, factory: Any = module.Cursor) -> Any:
@@ -504,8 +501,9 @@ def _sqlite_waits(giving: Giving, seconds: float) -> None:
 
         def connect(*args: Any, **more: Any) -> Any:
             giving.took("sqlite-waits")
-            if len(args) <= FACTORY and isinstance(more.get("factory", module.Connection), type):
-                more["factory"] = connection_of(more.get("factory", module.Connection))
+            factory = more.get("factory", module.Connection)
+            if len(args) <= FACTORY and isinstance(factory, type):
+                more["factory"] = connection_of(factory)
             found = before(*args, **more)
             found.execute("PRAGMA busy_timeout = %d" % round(1000 * seconds))
             return found
