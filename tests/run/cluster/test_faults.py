@@ -259,24 +259,28 @@ def test_what_a_process_sent_arrives_after_its_end_and_is_not_taken_for_a_later_
 def test_a_clock_an_hour_ahead_that_drifts(
     cluster: Cluster, target: Target, tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
-    hour, drift, seconds = 3_600_000_000_000, 200e-6, SECONDS
+    hour, drift = 3_600_000_000_000, 200e-6
     hosts.ended(cluster.agents.pop("host-2"))
     odd = cluster.agent(2, code=ODD_CLOCK.format(ahead=hour, drift=drift))
     try:
         born = int(hosts.said(odd))
         until(lambda: cluster.names() == ["host-1", "host-2", "host-3"])
-        command = begun(cluster, target, seconds=seconds)
-        code, document, error = result(command)
-        assert code in (0, 3), error
-        numbers, moments = target.own(tmp_path)
+        # On a busy machine three seconds can be too short for readings to tell 200 ppm from none.
+        for seconds in (SECONDS, 2 * SECONDS, 4 * SECONDS):
+            code, document, error = result(begun(cluster, target, seconds=seconds))
+            assert code in (0, 3), error
+            numbers, moments = target.own(tmp_path)
+            assert sorted(numbers) == list(range(RATE * seconds))
+            assert "agent-lost" not in document["flags"]
+            row = next(row for row in document["agents"] if row["name"] == "host-2")
+            begun_ns = min(moments) - time.time_ns() + time.monotonic_ns()
+            true_ms = (hour + (begun_ns - born) * drift) / 1e6
+            assert abs(row["offset_ms"] - true_ms) <= row["uncertainty_ms"]
+            if row["drift_ppm"] is not None:
+                break
+            assert drift * 1e6 <= 2 * row["drift_uncertainty_ppm"]
     finally:
         hosts.ended(odd)
-    assert sorted(numbers) == list(range(RATE * seconds))
-    assert "agent-lost" not in document["flags"]
-    row = next(row for row in document["agents"] if row["name"] == "host-2")
-    begun_ns = min(moments) - time.time_ns() + time.monotonic_ns()
-    true_ms = (hour + (begun_ns - born) * drift) / 1e6
-    assert abs(row["offset_ms"] - true_ms) <= row["uncertainty_ms"]
     assert row["drift_ppm"] is not None
     assert abs(row["drift_ppm"] - drift * 1e6) <= row["drift_uncertainty_ppm"]
     spec = LoadSpec(url=target.url, rate=float(RATE), duration_s=float(seconds))
