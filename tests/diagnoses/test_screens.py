@@ -32,7 +32,7 @@ from velodrome.guest.injected.heartbeat import NATIVE
 from velodrome.guest.injected.marks import NAMES, WAITS
 from velodrome.guest.injected.treating import TREATMENTS
 from velodrome.model.diagnosis import Met, Probe
-from velodrome.model.symptoms import Frame, HeldUp, Reused, Stepped, Symptoms, Waits
+from velodrome.model.symptoms import Called, Frame, HeldUp, Reused, Stepped, Symptoms, Waits
 from velodrome.run.instruments.situations import SITUATIONS
 
 HASHING = replace(
@@ -53,6 +53,7 @@ SUSPICIOUS = {
     "gil-convoy": replace(SEEN, watched=replace(QUIET, held_up=(WAITING,), late_s=0.6, others_s=0.55)),
     "gc-pause": replace(SEEN, watched=replace(QUIET, collections_s=0.3, longest_collection_s=0.12)),
     "log-cost": replace(SEEN, watched=replace(QUIET, shares={"logging": 0.5})),
+    "failing-import": replace(SEEN, watched=replace(QUIET, shares={"importing": 0.5})),
     "pool-exhausted": with_threads("-", 0, "sqlalchemy", k=15),
     "connector-limit": with_threads("-", 0, "aiohttp", k=100),
     "keepalive-race": replace(SEEN, setting=replace(SETTING, keeps_idle_s=5.0)),
@@ -537,6 +538,18 @@ def test_records_that_wait_are_not_what_records_cost() -> None:
         assert seen.watched is not None
         watched = replace(seen.watched, shares={"logging": 0.9})
         assert isinstance(cost.screen(replace(seen, watched=watched)), found)
+
+
+@pytest.mark.parametrize(("share", "named"), [(0.9, True), (0.2, False)])
+def test_the_place_that_calls_most_of_it_is_where_the_cure_goes(share: float, named: bool) -> None:
+    called = Called("/srv/shop/cart.py:7", "cart", "import quicker.json", share)
+    watched = replace(QUIET, shares={"importing": 0.5}, called={"importing": called})
+    found = catalogue()["failing-import"].screen(replace(SEEN, watched=watched))
+    assert isinstance(found, Suspect)
+    cure = found.experiments[0].cure
+    assert (called.place in found.why, cure.where == called.place, "quicker.json" in cure.after) == (
+        named,
+    ) * 3
 
 
 def test_what_computes_is_suspected_by_its_time_however_many_threads_wait_beside_it() -> None:

@@ -12,8 +12,8 @@ def screen(seen: Symptoms) -> Screened:
         return found
     cure = Cure(
         "make one client when the app starts, and use it for all requests: it also keeps its connections",
-        "where the client is made",
-        "async with httpx.AsyncClient() as client:  # in the handler",
+        found.where("where the client is made"),
+        (found.called and found.called.text) or "async with httpx.AsyncClient() as client:  # in the handler",
         "client = httpx.AsyncClient()  # in the app's lifespan",
     )
     shared = Treatment("one TLS context for all clients that are made alike", {"tls-context": "shared"})

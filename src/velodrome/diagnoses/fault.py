@@ -18,7 +18,7 @@ from typing import Literal
 from velodrome.guest import plugins
 from velodrome.model.diagnosis import AS_IT_IS, Cure, Evidence, Met, Probe, Treatment
 from velodrome.model.quantity import significant
-from velodrome.model.symptoms import Setting, Symptoms
+from velodrome.model.symptoms import Called, Setting, Symptoms
 
 
 @dataclass(frozen=True)
@@ -111,6 +111,8 @@ SHARE = 0.05
 AT_ONCE = 0.15
 """Threads that are in something at the same time, on average, from which on it is looked into where it computes: among
 many threads that wait it has no share, and takes as much of the one CPU that an interpreter uses."""
+MOST = 0.5
+"""Share of the time in something from which on the place that calls it is named."""
 LEAST_CONNECTIONS, MOST_CONNECTIONS = 8, 64
 
 
@@ -123,6 +125,12 @@ class Doing:
     evidence: tuple[Evidence, ...]
     connections: int
     """Of a closed loop that fills the server."""
+    called: Called | None = None
+    """Where most of it is called from; None: nowhere most of it."""
+
+    def where(self, words: str) -> str:
+        """Return the place where most of it is called from, and `words` where there is none."""
+        return self.called.place if self.called else words
 
     def suspect(self, *experiments: Experiment) -> Suspect:
         """Return that it may be the cause, the likelier the more of the time it takes."""
@@ -401,10 +409,15 @@ def doing(seen: Symptoms, mark: str, words: str, *, computes: bool = False) -> D
             f"{significant(at_once, 2)} threads at once are in {words}, on average, among others that wait"
         )
         share = min(at_once, 1.0)
-    evidence = (Evidence("stack", sentence, {"share": share, "at_once": at_once}),)
+    called = watched.called.get(mark)
+    called = called if called and called.share >= MOST else None
+    data: dict[str, object] = {"share": share, "at_once": at_once}
     if share < SHARE:
-        return Absent(sentence, evidence)
-    return Doing(share, sentence, evidence, filling(seen))
+        return Absent(sentence, (Evidence("stack", sentence, data),))
+    if called:
+        sentence += f", most of which {called.place} calls: {called.text}".removesuffix(": ")
+        data["called"] = vars(called)
+    return Doing(share, sentence, (Evidence("stack", sentence, data),), filling(seen), called)
 
 
 def filling(seen: Symptoms) -> int:

@@ -153,6 +153,19 @@ class Waits:
 
 
 @dataclass(frozen=True)
+class Called:
+    """Where something is called from that one of `guest/injected/marks.py` stands for."""
+
+    place: str
+    """`/srv/shop/cart.py:12`."""
+    function: str
+    text: str
+    """The line of source."""
+    share: float
+    """Of the time in what is called."""
+
+
+@dataclass(frozen=True)
 class Watched:
     """What a heartbeat beside the event loop saw during a load."""
 
@@ -171,6 +184,8 @@ class Watched:
     at_once: Mapping[str, float] = field(default_factory=dict)
     """Threads that were in each of these at the same time, on average: unlike a share of all threads that were not
     idle, the same however many others wait for somebody."""
+    called: Mapping[str, Called] = field(default_factory=dict)
+    """From where each of these is called most."""
     threads: Mapping[str, int] = field(default_factory=dict)
     """Most threads at once, by the beginning of their names."""
     libraries: frozenset[str] = frozenset()

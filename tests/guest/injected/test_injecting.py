@@ -251,6 +251,54 @@ def test_what_is_not_there_is_looked_for_once_where_nothing_is_done_with_it(inje
     assert injected.run(program, {"tls-context": "shared"}) == "3\n"
 
 
+def test_what_is_not_there_is_no_longer_looked_for_and_fails_as_before(injected: Injected) -> None:
+    (injected.app / "folder").mkdir()
+    (injected.app / "folder/there.py").write_text("answer = 4")
+    program = """
+        import importlib.util, sys
+        class Counting:
+            looked = []
+            def find_spec(self, name, path, target=None):
+                self.looked.append(name)
+        class Behind:
+            def find_spec(self, name, path, target=None):
+                if name == "there_later": return importlib.util.spec_from_file_location(name, "folder/there.py")
+        sys.meta_path.insert(0, Counting())
+        sys.meta_path.append(Behind())
+        def tried(name):
+            try: return __import__(name).__name__
+            except ModuleNotFoundError as error: return error.name
+        print([tried("nowhere") for _ in range(6)], Counting.looked.count("nowhere"))
+        print(importlib.util.find_spec("nowhere"), tried("there_later"))
+        for _ in range(5):
+            try: from folder import missing
+            except ImportError: pass
+        from folder import there
+        print(Counting.looked.count("folder.missing"), there.answer)
+    """
+    expected = f"{['nowhere'] * 6} %d\nNone there_later\n%d 4\n"
+    assert injected.run(program, {}) == expected % (6, 5)
+    assert injected.took() == set()
+    assert injected.run(program, {"failing-imports": True}) == expected % (3, 3)
+    assert injected.took() == {"failing-imports"}
+
+
+def test_a_heartbeat_tells_where_imports_that_fail_are_made(injected: Injected) -> None:
+    (injected.app / "shop.py").write_text(
+        "def price():\n    try:\n        import nowhere\n    except ImportError:\n        return 4\n"
+    )
+    program = """
+        import shop, time
+        until = time.monotonic() + 1.2
+        while time.monotonic() < until: shop.price()
+    """
+    injected.run(program, {"heartbeat": {"late_s": 0.008}})
+    calls = [call for line in injected.lines("heart") for call in line.get("calls", ())]
+    assert {(call["mark"], Path(call["file"]).name) for call in calls} == {("importing", "shop.py")}
+    most = max(calls, key=lambda call: float(call["seconds"]))
+    assert (most["line"], most["text"]) == (3, "import nowhere")
+
+
 @pytest.mark.parametrize("loop", ["asyncio", "uvloop==0.21.0", "uvloop==0.23.0"])
 def test_the_threads_of_a_loops_default_executor_are_counted_whatever_they_are_called(
     injected: Injected, loop: str

@@ -5,11 +5,13 @@ from typing import cast
 
 import pytest
 
-from velodrome.guest.injected.marks import MARKS, NAMES, STANDARD, busy_with
+from velodrome.guest.injected.heartbeat import is_own
+from velodrome.guest.injected.marks import MARKS, NAMES, STANDARD, busy_with, called_from
 
 pytestmark = pytest.mark.unit
 SITE = "/srv/venv/lib/python3.12/site-packages"
 OWN, SERVER = ("/srv/shop/views.py", "view"), (f"{SITE}/uvicorn/server.py", "serve")
+OTHER, HTTPX = ("/srv/shop/orders.py", "order"), (f"{SITE}/httpx/_main.py", "send")
 ANYIO = (f"{SITE}/anyio/streams/memory.py", "send")
 BASE = (f"{SITE}/starlette/middleware/base.py", "coro")
 ROUTING = (f"{SITE}/starlette/routing.py", "app")
@@ -18,6 +20,7 @@ JSON = (f"{STANDARD}json/encoder.py", "encode")
 EXPORT = (f"{SITE}/opentelemetry/sdk/trace/export/__init__.py", "worker")
 THREADING = (f"{STANDARD}threading.py", "run")
 POOL = (f"{SITE}/urllib3/connectionpool.py", "_get_conn")
+SEARCH = ("<frozen importlib._bootstrap>", "_find_spec")
 
 
 def stack(*innermost_first: tuple[str, str]) -> FrameType:
@@ -42,11 +45,31 @@ def stack(*innermost_first: tuple[str, str]) -> FrameType:
         ([(f"{SITE}/starlette/middleware/gzip.py", "send_with_compression"), SERVER], set()),
         ([(f"{STANDARD}gzip.py", "write"), OWN, SERVER], {"compression"}),
         ([OWN, POOL, OWN, SERVER], {"dialling"}),
+        ([SEARCH, ("<frozen importlib._bootstrap>", "_find_and_load"), OWN], {"importing"}),
         ([(f"{STANDARD}threading.py", "wait"), (f"{STANDARD}queue.py", "get"), POOL, OWN, SERVER], set()),
     ],
 )
 def test_the_marks_of_a_stack(frames: list[tuple[str, str]], busy: set[str]) -> None:
-    assert busy_with(stack(*frames)) == busy
+    assert set(busy_with(stack(*frames))) == busy
+
+
+@pytest.mark.parametrize(
+    ("frames", "name", "caller"),
+    [
+        ([JSON, LOGGING, LOGGING, OWN, SERVER], "logging", OWN),
+        ([OWN, LOGGING, OTHER, SERVER], "logging", OTHER),
+        ([JSON, LOGGING, SERVER], "logging", SERVER),
+        ([JSON, LOGGING, BASE, OWN], "logging", OWN),
+        ([SEARCH, HTTPX, OWN, SERVER], "importing", HTTPX),
+        ([SEARCH, SEARCH, OWN, SERVER], "importing", OWN),
+        ([JSON, LOGGING, THREADING], "logging", None),
+    ],
+)
+def test_the_innermost_code_of_the_app_that_calls_it_is_named_or_else_the_nearest(
+    frames: list[tuple[str, str]], name: str, caller: tuple[str, str] | None
+) -> None:
+    found = called_from(name, busy_with(stack(*frames))[name], is_own)
+    assert (found and (found.f_code.co_filename, found.f_code.co_name)) == caller
 
 
 def test_every_mark_has_one_name() -> None:

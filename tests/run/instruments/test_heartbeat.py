@@ -6,6 +6,7 @@ import pytest
 from tests.run.made import measurement, trial
 
 from velodrome.model.measurement import Measurement, ServerSample
+from velodrome.model.symptoms import Called
 from velodrome.run.instruments.heartbeat import read_heartbeats, timeline
 
 pytestmark = pytest.mark.unit
@@ -51,6 +52,22 @@ def test_what_was_seen_is_put_together() -> None:
     assert found.threads == {"AnyIO worker thread": 40}
     assert found.libraries == {"anyio"}
     assert found.collections_s == found.longest_collection_s == 0.2
+
+
+def test_where_a_mark_is_called_from_most_is_named_with_its_share() -> None:
+    call = {
+        "mark": "logging",
+        "file": "/srv/a.py",
+        "line": 3,
+        "function": "f",
+        "text": "log()",
+        "seconds": 0.1,
+    }
+    lines = [{**SEEN, "calls": [call, {**call, "line": 4}]}, {**SEEN, "calls": [call]}]
+    spent = 2 * SEEN["samples"]["logging"]  # type: ignore[index]
+    assert read_heartbeats(lines, 10, 11).called == {
+        "logging": Called("/srv/a.py:3", "f", "log()", 0.2 / spent)
+    }
 
 
 AWAIT = {

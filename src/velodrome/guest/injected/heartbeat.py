@@ -31,10 +31,12 @@ from _thread import allocate_lock, get_ident, start_new_thread
 from contextlib import suppress
 from time import monotonic, process_time, sleep
 from types import CodeType, FrameType
-from typing import IO, Any, Callable, Dict, Generator, List, NamedTuple, Optional, Set, Tuple
+from typing import IO, Any, Callable, Dict, Generator, List, NamedTuple, Optional, Set, Tuple, TypeVar
 
 from velodrome.guest.injected import gathering, life, marks
 
+Key = TypeVar("Key")
+Found = TypeVar("Found")
 INTERVAL_S = 0.005
 """Between two heartbeats, and between two stacks of one stall."""
 SEEN_S = 0.5
@@ -140,6 +142,15 @@ class Place(NamedTuple):
     blocked_s: float
 
 
+class Call(NamedTuple):
+    """Where code is called from that one of `marks.py` stands for."""
+
+    name: str
+    """Of the mark."""
+    code: CodeType
+    instruction: int
+
+
 class Await(NamedTuple):
     """An await of the app's own code."""
 
@@ -167,6 +178,7 @@ class Heart:
         self._file: Optional[IO[str]] = None
         self._began_gc, self._ident = 0.0, 0
         self._samples: Dict[str, float] = {"all": 0.0}
+        self._calls: Dict[Call, float] = {}
         self._sampled = monotonic()
         self._threads: Dict[str, int] = {}
         self._late = 0.0
@@ -373,8 +385,13 @@ class Heart:
         for ident, frame in frames.items():
             if ident == self._ident or frame.f_code.co_name in IDLE:
                 continue
-            for name in ("all", *marks.busy_with(frame)):
+            self._samples["all"] = self._samples.get("all", 0.0) + seconds
+            for name, outermost in marks.busy_with(frame).items():
                 self._samples[name] = self._samples.get(name, 0.0) + seconds
+                caller = marks.called_from(name, outermost, is_own)
+                if caller is not None:
+                    call = Call(name, caller.f_code, caller.f_lasti)
+                    self._calls[call] = self._calls.get(call, 0.0) + seconds
         counts: Dict[str, int] = {NATIVE: max(0, _threads_of_kernel() - len(frames))}
         # Not `enumerate`, whose lock gevent makes one that switches greenlets.
         for thread in list(getattr(threading, "_active", {}).values()):
@@ -420,15 +437,16 @@ class Heart:
             "loop": self._loop.module if self._loop is not None else None,
             "late_s": self._late,
             "samples": dict(self._samples),
+            "calls": [_calling(call, spent) for call, spent in _most(self._calls, float)],
             "threads": dict(self._threads),
             "libraries": [name for name in LIBRARIES if name in sys.modules],
-            "waits": [awaiting(key, wait) for key, wait in longest(self._waits)],
+            "waits": [awaiting(key, wait) for key, wait in _most(self._waits, lambda waits: waits.seconds)],
             "waiting": self._waiting,
             "connects": dict(sorted(self._connects.items(), key=lambda item: -item[1])[:MOST_TOLD]),
             "ports": ports(),
             "left_behind": self._left_behind,
         }
-        self._late, self._samples, self._threads = 0.0, {"all": 0.0}, {}
+        self._late, self._samples, self._threads, self._calls = 0.0, {"all": 0.0}, {}, {}
         self._waits, self._waiting, self._connects = {}, {}, {}
         self._write(line)
 
@@ -523,9 +541,22 @@ FRAMES, AWAITED = ("cr_frame", "gi_frame", "ag_frame"), ("cr_await", "gi_yieldfr
 """Of coroutines, generators and asynchronous generators: their frame, and what they wait for."""
 
 
-def longest(waits: Dict[Await, Waits]) -> List[Tuple[Await, Waits]]:
-    """Return where tasks wait longest."""
-    return sorted(waits.items(), key=lambda item: -item[1].seconds)[:MOST_TOLD]
+def _most(found: Dict[Key, Found], seconds: Callable[[Found], float]) -> List[Tuple[Key, Found]]:
+    """Return those places in which most time was seen, at most MOST_TOLD."""
+    return sorted(found.items(), key=lambda item: -seconds(item[1]))[:MOST_TOLD]
+
+
+def _calling(call: Call, seconds: float) -> Dict[str, Any]:
+    """Return where from a mark is called, as plain data."""
+    file, place = call.code.co_filename, _position(call.code, call.instruction)
+    return {
+        "mark": call.name,
+        "file": file,
+        "line": place["line"],
+        "function": call.code.co_name,
+        "text": linecache.getline(file, place["line"]).strip()[:LINE],
+        "seconds": seconds,
+    }
 
 
 def awaiting(key: Await, waits: Waits) -> Dict[str, Any]:

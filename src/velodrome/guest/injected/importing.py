@@ -73,6 +73,35 @@ class Finder(MetaPathFinder):
         return None
 
 
+class Missing(MetaPathFinder):
+    """Stands behind the other finders, and has what none of them finds no longer looked for after some times.
+
+    `sys.modules[name] = None` says that a module is not there: `import` fails as before, and
+    `importlib.util.find_spec` returns None as before, but no folder is searched.
+    """
+
+    TIMES = 3
+
+    def __init__(self, on_remembered: Callable[[], None]) -> None:
+        self._on_remembered = on_remembered
+        self._times: Dict[str, int] = {}
+
+    def find_spec(
+        self, fullname: str, path: Optional[Sequence[str]], target: Optional[ModuleType] = None
+    ) -> Optional[ModuleSpec]:
+        """Return what finders behind this one find; count the rest."""
+        for finder in sys.meta_path[sys.meta_path.index(self) + 1 :]:
+            find = getattr(finder, "find_spec", None)
+            spec: Optional[ModuleSpec] = find(fullname, path, target) if find is not None else None
+            if spec is not None:
+                return spec
+        self._times[fullname] = self._times.get(fullname, 0) + 1
+        if self._times[fullname] >= self.TIMES and fullname not in sys.modules:
+            sys.modules[fullname] = None  # type: ignore[assignment]
+            self._on_remembered()
+        return None
+
+
 class Rewriting:
     """What is changed in one file."""
 

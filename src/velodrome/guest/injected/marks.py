@@ -1,6 +1,7 @@
 """What a thread is busy with, by the files and functions on its stack.
 
-    busy_with(frame)    -> {"logging"}
+    busy_with(frame)                -> {"logging": the frame of Logger.info}
+    called_from(that frame, own)    -> the frame in the app's own code that called it
 
 A mark counts anywhere on the stack where its functions do nothing else; one that calls the rest of the app (middleware,
 tracing) counts only where the thread is in its own code, or in what that calls.
@@ -10,7 +11,7 @@ from __future__ import annotations
 
 import os
 from types import FrameType
-from typing import Dict, FrozenSet, NamedTuple, Optional, Set, Tuple
+from typing import Callable, Dict, FrozenSet, NamedTuple, Optional, Set, Tuple
 
 STANDARD = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
 _INSTALLED = ("%ssite-packages%s" % (os.sep, os.sep), "%sdist-packages%s" % (os.sep, os.sep))
@@ -56,7 +57,11 @@ MARKS = (
     Mark("dialling", "/urllib3/connection.py", _of("connect", "_new_conn")),
     # A pool of the app's own may do more for a new connection, such as signing on.
     Mark("dialling", "/urllib3/connectionpool.py", _of("_get_conn"), waits_in="/queue.py"),
+    # The search for a module: one that was imported before is not looked for.
+    Mark("importing", "<frozen importlib._bootstrap>", _of("_find_spec")),
 )
+NEAREST = ("importing",)
+"""Marks whose nearest caller is named: the line of whichever package, and not the app's own behind it."""
 NAMES = tuple(dict.fromkeys(mark.name for mark in MARKS))
 WAITS = (
     Mark("connector", "/aiohttp/connector.py", _of("connect", "_wait_for_available_connection")),
@@ -69,27 +74,46 @@ BETWEEN = ("/anyio/", "/sniffio/", "/contextlib.py")
 _known: Dict[Tuple[str, str], Tuple[Mark, ...]] = {}
 
 
-def busy_with(frame: Optional[FrameType]) -> Set[str]:
-    """Return the names of what the thread with this innermost frame is in."""
-    found: Set[str] = set()
+def busy_with(frame: Optional[FrameType]) -> Dict[str, FrameType]:
+    """Return the names of what the thread with this innermost frame is in, each with the outermost frame of it."""
+    found: Dict[str, FrameType] = {}
     inner, outermost = True, ()  # type: bool, Tuple[Mark, ...]
+    last: Optional[FrameType] = None
     inside: Set[str] = set()
     while frame is not None:
         file = frame.f_code.co_filename
         marks = _marks(file, frame.f_code.co_name)
-        found.update(
-            mark.name
-            for mark in marks
-            if (inner or not mark.calls_app)
-            and not (mark.waits_in and any(mark.waits_in in one for one in inside))
-        )
+        for mark in marks:
+            waits = mark.waits_in and any(mark.waits_in in path for path in inside)
+            if mark.name in found or ((inner or not mark.calls_app) and not waits):
+                found[mark.name] = frame
         inside.add(file)
         if marks or not _between(file):
-            inner, outermost = False, marks
+            inner, outermost, last = False, marks, frame
         frame = frame.f_back
     # A thread of its own, such as one that sends what was recorded.
-    found.update(mark.name for mark in outermost)
+    for mark in outermost:
+        if last is not None:
+            found[mark.name] = last
     return found
+
+
+def called_from(name: str, frame: FrameType, is_own: Callable[[str], bool]) -> Optional[FrameType]:
+    """Return the frame that called what a mark stands for, of which `frame` is the outermost; None: no such code did.
+
+    That is the innermost of the app's own, or without any the nearest that is not of the standard library.
+    """
+    nearest, outer = None, frame.f_back
+    while outer is not None:
+        file = outer.f_code.co_filename
+        if is_own(file):
+            return outer
+        if nearest is None and not _between(file):
+            if name in NEAREST:
+                return outer
+            nearest = outer
+        outer = outer.f_back
+    return nearest
 
 
 def waits_in(file: str, function: str) -> Set[str]:

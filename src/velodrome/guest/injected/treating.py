@@ -23,7 +23,7 @@ from types import ModuleType
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Set
 
 from velodrome.guest.injected import gathering, libraries, life
-from velodrome.guest.injected.importing import Finder
+from velodrome.guest.injected.importing import Finder, Missing
 
 VARIABLE = "VELODROME_INJECTED"
 _sleep = time.sleep
@@ -127,6 +127,12 @@ def _default_executor(giving: Giving, count: int) -> None:
 
     giving.finder.after("asyncio.base_events", lambda module: patch(module.BaseEventLoop))
     giving.finder.after("uvloop", lambda module: patch(module.Loop))
+
+
+def _failing_imports(giving: Giving, wanted: bool) -> None:
+    """Have modules that were looked for some times and are not there no longer be looked for."""
+    if wanted:
+        sys.meta_path.append(Missing(lambda: giving.took("failing-imports")))
 
 
 def _nodelay(giving: Giving, wanted: bool) -> None:
@@ -656,6 +662,7 @@ def _heartbeat(giving: Giving, how: Mapping[str, float]) -> None:
 TREATMENTS = {
     "anyio-tokens": _anyio_tokens,
     "default-executor": _default_executor,
+    "failing-imports": _failing_imports,
     "nodelay": _nodelay,
     "collector": _collector,
     "switch-interval": _switch_interval,

@@ -15,7 +15,7 @@ from typing import Any
 
 from velodrome.model.diagnosis import Collection, Sampled, Stall, Timeline
 from velodrome.model.measurement import Measurement
-from velodrome.model.symptoms import Frame, HeldUp, Run, Waits, Watched
+from velodrome.model.symptoms import Called, Frame, HeldUp, Run, Waits, Watched
 from velodrome.run.drivers.driver import LoadEvent
 from velodrome.run.instruments.standing import Standing, figures
 
@@ -115,6 +115,7 @@ def read_heartbeats(
     held: dict[tuple[Frame, ...], list[float]] = {}
     seconds = looped = looked = late = others = collections = longest = 0.0
     samples: dict[str, float] = {}
+    calls: dict[tuple[str, str, str, str], float] = {}
     loop, threads, libraries = "", dict[str, int](), set[str]()
     waits, waiting, connects, ports = dict[str, Waits](), dict[str, int](), dict[str, int](), 0
     left_behind = set[str]()
@@ -136,6 +137,7 @@ def read_heartbeats(
                 loop = str(line["loop"] or loop)
                 for name, spent in line["samples"].items():
                     samples[str(name)] = samples.get(str(name), 0.0) + float(spent)
+                _add_calls(calls, line.get("calls", ()))
                 for name, count in line["threads"].items():
                     threads[str(name)] = max(threads.get(str(name), 0), int(count))
                 libraries |= set(map(str, line["libraries"]))
@@ -166,6 +168,11 @@ def read_heartbeats(
         longest,
         shares,
         {name: spent / served for name, spent in samples.items() if served},
+        {
+            name: Called(place, function, text, spent / samples[name])
+            for (name, place, function, text), spent in sorted(calls.items(), key=lambda item: item[1])
+            if samples.get(name)
+        },
         threads,
         frozenset(libraries),
         rps,
@@ -187,6 +194,18 @@ def _add(held: dict[tuple[Frame, ...], list[float]], place: Mapping[str, Any]) -
     for number, name in enumerate(("seconds", "ran_s", "blocked_s")):
         sums[number] += float(place[name])
     sums[3] += 1
+
+
+def _add_calls(calls: dict[tuple[str, str, str, str], float], found: Iterable[Mapping[str, Any]]) -> None:
+    """Add up where from marks are called: by mark, place, function and line of source."""
+    for call in found:
+        key = (
+            str(call["mark"]),
+            f"{call['file']}:{int(call['line'])}",
+            str(call["function"]),
+            str(call["text"]),
+        )
+        calls[key] = calls.get(key, 0.0) + float(call["seconds"])
 
 
 def _wait(waits: dict[str, Waits], place: Mapping[str, Any]) -> None:
