@@ -32,7 +32,7 @@ from velodrome.guest.injected.heartbeat import NATIVE
 from velodrome.guest.injected.marks import NAMES, WAITS
 from velodrome.guest.injected.treating import TREATMENTS
 from velodrome.model.diagnosis import Met, Probe
-from velodrome.model.symptoms import Called, Frame, HeldUp, Reused, Stepped, Symptoms, Waits
+from velodrome.model.symptoms import Called, Frame, HeldUp, Reused, Statement, Stepped, Symptoms, Waits
 from velodrome.run.instruments.situations import SITUATIONS
 
 HASHING = replace(
@@ -45,6 +45,14 @@ HASHING = replace(
 )
 EMIT = Frame("/usr/lib/python3.12/logging/__init__.py", 1110, "emit")
 LOGGING = replace(WAITING, stack=(EMIT, *WAITING.stack))
+EACH_ROW = Statement("SELECT a FROM t WHERE id = ?", "/srv/shop/cart.py:7", "cart", "read(item)", 20.0, 1.5)
+
+
+def sending(*statements: Statement) -> Symptoms:
+    """Return what is seen of an app that sends these statements while one request is in flight, for 3 seconds."""
+    return replace(SEEN, watched_alone=replace(QUIET, statements=statements, followed_s=3.0))
+
+
 SUSPICIOUS = {
     "blocking-call": held(WAITING),
     "thread-tokens": with_threads("AnyIO worker thread", 40, "anyio"),
@@ -53,6 +61,7 @@ SUSPICIOUS = {
     "gil-convoy": replace(SEEN, watched=replace(QUIET, held_up=(WAITING,), late_s=0.6, others_s=0.55)),
     "gc-pause": replace(SEEN, watched=replace(QUIET, collections_s=0.3, longest_collection_s=0.12)),
     "log-cost": replace(SEEN, watched=replace(QUIET, shares={"logging": 0.5})),
+    "n-plus-one": sending(EACH_ROW),
     "failing-import": replace(SEEN, watched=replace(QUIET, shares={"importing": 0.5})),
     "pool-exhausted": with_threads("-", 0, "sqlalchemy", k=15),
     "connector-limit": with_threads("-", 0, "aiohttp", k=100),
@@ -538,6 +547,28 @@ def test_records_that_wait_are_not_what_records_cost() -> None:
         assert seen.watched is not None
         watched = replace(seen.watched, shares={"logging": 0.9})
         assert isinstance(cost.screen(replace(seen, watched=watched)), found)
+
+
+def test_a_statement_for_each_row_is_suspected_by_how_often_and_for_how_long() -> None:
+    screen = catalogue()["n-plus-one"].screen
+    found = screen(sending(replace(EACH_ROW, each=1.0, seconds=2.0), EACH_ROW))
+    assert isinstance(found, Suspect)
+    assert found.loss == pytest.approx(0.5)
+    (dose,) = found.experiments
+    assert (dose.proof, dose.connections, dose.cure.where) == ("dose", 1, EACH_ROW.place)
+    assert dose.treatment.give == {"statements-longer": [EACH_ROW.shape]}
+    for innocent in (replace(EACH_ROW, each=3.0), replace(EACH_ROW, seconds=0.1)):
+        assert isinstance(screen(sending(innocent)), Absent)
+    assert isinstance(screen(sending()), Absent)
+    assert isinstance(screen(replace(SEEN, watched_alone=None)), Unknown)
+
+
+@pytest.mark.parametrize("verb", ["SELECT", "INSERT", "GET"])
+def test_the_cure_of_a_statement_for_each_row_is_of_its_kind(verb: str) -> None:
+    found = catalogue()["n-plus-one"].screen(sending(replace(EACH_ROW, shape=f"{verb} x")))
+    assert isinstance(found, Suspect)
+    after = {"SELECT": "prefetch_related", "INSERT": "executemany", "GET": "pipeline"}
+    assert after[verb] in found.experiments[0].cure.after
 
 
 @pytest.mark.parametrize(("share", "named"), [(0.9, True), (0.2, False)])

@@ -166,6 +166,23 @@ class Called:
 
 
 @dataclass(frozen=True)
+class Statement:
+    """What the app's own code sends to a database at one place, whatever values are in it."""
+
+    shape: str
+    """`SELECT name FROM items WHERE id = ?`."""
+    place: str
+    """`/srv/shop/cart.py:12`."""
+    function: str
+    text: str
+    """The line of source."""
+    each: float
+    """How often, for each request of the load."""
+    seconds: float
+    """For how long in all."""
+
+
+@dataclass(frozen=True)
 class Watched:
     """What a heartbeat beside the event loop saw during a load."""
 
@@ -200,6 +217,10 @@ class Watched:
     """Where tasks of asyncio wait, the longest first; looked at every 60 ms, at no more than 64 tasks."""
     waiting: Mapping[str, int] = field(default_factory=dict)
     """Most tasks at once that wait in what one of `guest/injected/marks.py` stands for."""
+    statements: tuple[Statement, ...] = ()
+    """Sent to databases, by shape and place, those that took longest first."""
+    followed_s: float = 0.0
+    """Of the load, for how long `statements` were followed."""
     connects: Mapping[str, int] = field(default_factory=dict)
     """Connections that its processes opened, by host and port."""
     ports: int = 0

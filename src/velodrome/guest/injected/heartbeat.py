@@ -29,9 +29,23 @@ import threading
 # As they are before gevent replaces them: the heartbeat's thread must not be among the greenlets that it watches.
 from _thread import allocate_lock, get_ident, start_new_thread
 from contextlib import suppress
+from functools import lru_cache
 from time import monotonic, process_time, sleep
 from types import CodeType, FrameType
-from typing import IO, Any, Callable, Dict, Generator, List, NamedTuple, Optional, Set, Tuple, TypeVar
+from typing import (
+    IO,
+    Any,
+    Callable,
+    Dict,
+    Generator,
+    Iterator,
+    List,
+    NamedTuple,
+    Optional,
+    Set,
+    Tuple,
+    TypeVar,
+)
 
 from velodrome.guest.injected import gathering, life, marks
 
@@ -151,6 +165,22 @@ class Call(NamedTuple):
     instruction: int
 
 
+class Sent(NamedTuple):
+    """A statement to a database, and where the app's own code sends it."""
+
+    shape: str
+    """Without its values."""
+    code: CodeType
+    instruction: int
+
+
+class Spent(NamedTuple):
+    """In statements of one kind."""
+
+    seconds: float
+    times: int
+
+
 class Await(NamedTuple):
     """An await of the app's own code."""
 
@@ -179,6 +209,7 @@ class Heart:
         self._began_gc, self._ident = 0.0, 0
         self._samples: Dict[str, float] = {"all": 0.0}
         self._calls: Dict[Call, float] = {}
+        self._statements: Dict[Sent, Spent] = {}
         self._sampled = monotonic()
         self._threads: Dict[str, int] = {}
         self._late = 0.0
@@ -287,6 +318,21 @@ class Heart:
     def _connected(self, host: Any, port: Any) -> None:
         peer = "%s:%s" % (host, port)
         self._connects[peer] = self._connects.get(peer, 0) + 1
+
+    def begin_statement(self, shape: str) -> Optional[Callable[[], None]]:
+        """Return what to call when a statement has ended that begins now; None: no code of the app's own sends it."""
+        frame = next(
+            (outer for outer in _outwards(sys._getframe(1)) if is_own(outer.f_code.co_filename)), None
+        )
+        if frame is None:
+            return None
+        sent, began = Sent(shape, frame.f_code, frame.f_lasti), monotonic()
+
+        def ended() -> None:
+            spent = self._statements.get(sent, Spent(0.0, 0))
+            self._statements[sent] = Spent(spent.seconds + monotonic() - began, spent.times + 1)
+
+        return ended
 
     def _begin(self, loop: Loop) -> Loop:
         self._loop = loop
@@ -440,6 +486,9 @@ class Heart:
             "calls": [_calling(call, spent) for call, spent in _most(self._calls, float)],
             "threads": dict(self._threads),
             "libraries": [name for name in LIBRARIES if name in sys.modules],
+            "statements": [
+                _sending(sent, spent) for sent, spent in _most(self._statements, lambda spent: spent.seconds)
+            ],
             "waits": [awaiting(key, wait) for key, wait in _most(self._waits, lambda waits: waits.seconds)],
             "waiting": self._waiting,
             "connects": dict(sorted(self._connects.items(), key=lambda item: -item[1])[:MOST_TOLD]),
@@ -447,7 +496,7 @@ class Heart:
             "left_behind": self._left_behind,
         }
         self._late, self._samples, self._threads, self._calls = 0.0, {"all": 0.0}, {}, {}
-        self._waits, self._waiting, self._connects = {}, {}, {}
+        self._waits, self._waiting, self._connects, self._statements = {}, {}, {}, {}
         self._write(line)
 
     def _collected(self, phase: str, info: Dict[str, int]) -> None:
@@ -548,15 +597,29 @@ def _most(found: Dict[Key, Found], seconds: Callable[[Found], float]) -> List[Tu
 
 def _calling(call: Call, seconds: float) -> Dict[str, Any]:
     """Return where from a mark is called, as plain data."""
-    file, place = call.code.co_filename, _position(call.code, call.instruction)
-    return {
-        "mark": call.name,
-        "file": file,
-        "line": place["line"],
-        "function": call.code.co_name,
-        "text": linecache.getline(file, place["line"]).strip()[:LINE],
-        "seconds": seconds,
-    }
+    return {"mark": call.name, "seconds": seconds, **_source(call.code, call.instruction)}
+
+
+def _outwards(frame: Optional[FrameType]) -> Iterator[FrameType]:
+    """Yield the frames of a stack, and those of what waits for its greenlet, as SQLAlchemy's coroutines do."""
+    green = getattr(sys.modules.get("greenlet"), "getcurrent", lambda: None)()
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+        while frame is None and green is not None:
+            green = green.parent
+            frame = green.gr_frame if green is not None else None
+
+
+def _sending(sent: Sent, spent: Spent) -> Dict[str, Any]:
+    """Return where from a statement is sent, as plain data."""
+    return {"statement": sent.shape, **spent._asdict(), **_source(sent.code, sent.instruction)}
+
+
+def _source(code: CodeType, instruction: int) -> Dict[str, Any]:
+    line = _position(code, instruction)["line"]
+    text = linecache.getline(code.co_filename, line).strip()[:LINE]
+    return {"file": code.co_filename, "line": line, "function": code.co_name, "text": text}
 
 
 def awaiting(key: Await, waits: Waits) -> Dict[str, Any]:
@@ -628,6 +691,7 @@ def _position(code: CodeType, instruction: int, at: int = 0) -> Dict[str, Any]:
 _GUEST = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
+@lru_cache(maxsize=None)
 def is_own(file: str) -> bool:
     """Whether a file is the app's own, and not of the standard library, a package, or velodrome."""
     return not (marks.is_standard(file) or marks.is_installed(file) or file.startswith(_GUEST))

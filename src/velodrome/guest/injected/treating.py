@@ -18,11 +18,10 @@ import sys
 import threading
 import time
 from contextlib import suppress
-from functools import lru_cache
 from types import ModuleType
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Set
 
-from velodrome.guest.injected import gathering, libraries, life
+from velodrome.guest.injected import gathering, libraries, life, statements
 from velodrome.guest.injected.importing import Finder, Missing
 
 VARIABLE = "VELODROME_INJECTED"
@@ -468,8 +467,6 @@ def _cancel_on_disconnect(giving: Giving, wanted: bool) -> None:
         life.before_asgi(giving, leaving)
 
 
-FACTORY = 5
-"""Place of `factory` among the arguments of `sqlite3.connect`."""
 _BEGIN = re.compile(r"\s*BEGIN(\s+DEFERRED)?(\s+TRANSACTION)?\s*;?\s*", re.IGNORECASE)
 
 
@@ -480,43 +477,41 @@ def _sqlite_waits(giving: Giving, seconds: float) -> None:
     wait would not help it.
     """
 
-    def patch(module: Any) -> None:
-        before = module.connect
+    def execute(before: Callable[..., Any], cursor: Any, statement: str, *values: Any) -> Any:
+        return before(cursor, "BEGIN IMMEDIATE" if _BEGIN.fullmatch(statement) else statement, *values)
 
-        # A class for each that the app uses, not for each connection: it may open one for each request.
-        @lru_cache(maxsize=None)
-        def cursor_of(usual: Any) -> Any:
-            class Cursor(usual):  # type: ignore[misc]
-                def execute(self, statement: str, *values: Any) -> Any:
-                    if _BEGIN.fullmatch(statement):
-                        statement = "BEGIN IMMEDIATE"
-                    return super().execute(statement, *values)
+    def connected(connection: Any) -> None:
+        giving.took("sqlite-waits")
+        connection.execute("PRAGMA busy_timeout = %d" % round(1000 * seconds))
 
-            return Cursor
+    statements.in_sqlite(giving.finder, execute, connected)
 
-        @lru_cache(maxsize=None)
-        def connection_of(usual: Any) -> Any:
-            class Connection(usual):  # type: ignore[misc]
-                def cursor(self, factory: Any = module.Cursor) -> Any:
-                    return super().cursor(cursor_of(factory) if isinstance(factory, type) else factory)
 
-                def execute(self, statement: str, *values: Any) -> Any:
-                    return self.cursor().execute(statement, *values)
+SPUN_S = 0.001
+"""What is shorter is computed away: a sleep of so little takes much longer."""
 
-            return Connection
 
-        def connect(*args: Any, **more: Any) -> Any:
-            giving.took("sqlite-waits")
-            factory = more.get("factory", module.Connection)
-            if len(args) <= FACTORY and isinstance(factory, type):
-                more["factory"] = connection_of(factory)
-            found = before(*args, **more)
-            found.execute("PRAGMA busy_timeout = %d" % round(1000 * seconds))
-            return found
+def _statements_longer(giving: Giving, shapes: Any) -> None:
+    """Have statements of these shapes take twice as long as they do."""
+    chosen = frozenset(shapes)
 
-        module.connect = connect
+    def begun(shape: str) -> Optional[Callable[[], None]]:
+        if shape not in chosen:
+            return None
+        began = time.perf_counter()
 
-    giving.finder.after("sqlite3.dbapi2", patch)  # `sqlite3` takes it from there
+        def ended() -> None:
+            now = time.perf_counter()
+            until = now + (now - began)
+            if now - began > SPUN_S:
+                _sleep(until - now)
+            while time.perf_counter() < until:
+                pass
+            giving.took("statements-longer")
+
+        return ended
+
+    statements.follow(giving.finder, begun)
 
 
 def _redis_connections(giving: Giving, count: int) -> None:
@@ -656,6 +651,7 @@ def _heartbeat(giving: Giving, how: Mapping[str, float]) -> None:
     giving.finder.after("tornado.ioloop", heart.watch_tornado)
     giving.finder.after("socket", heart.watch_connects)
     giving.finder.after("uvloop", lambda module: heart.watch_connects_of(module.Loop))
+    statements.follow(giving.finder, heart.begin_statement)
     os.register_at_fork(before=heart.forks, after_in_child=heart.forked)
 
 
@@ -680,6 +676,7 @@ TREATMENTS = {
     "read-body": _read_body,
     "cancelled": _cancel_on_disconnect,
     "sqlite-waits": _sqlite_waits,
+    "statements-longer": _statements_longer,
     "redis-connections": _redis_connections,
     **life.TREATMENTS,
     **libraries.TREATMENTS,

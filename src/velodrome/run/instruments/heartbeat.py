@@ -7,15 +7,16 @@
 It intrudes: what it is in is no measured arm, unless it is in both.
 """
 
+import math
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from velodrome.model.diagnosis import Collection, Sampled, Stall, Timeline
 from velodrome.model.measurement import Measurement
-from velodrome.model.symptoms import Called, Frame, HeldUp, Run, Waits, Watched
+from velodrome.model.symptoms import Called, Frame, HeldUp, Run, Statement, Waits, Watched
 from velodrome.run.drivers.driver import LoadEvent
 from velodrome.run.instruments.standing import Standing, figures
 
@@ -119,6 +120,7 @@ def read_heartbeats(
     loop, threads, libraries = "", dict[str, int](), set[str]()
     waits, waiting, connects, ports = dict[str, Waits](), dict[str, int](), dict[str, int](), 0
     left_behind = set[str]()
+    sent = Sent()
     for line in lines:
         with suppress(KeyError, TypeError, ValueError, AttributeError):
             if not begin <= float(line["at"]) <= end:
@@ -138,6 +140,7 @@ def read_heartbeats(
                 for name, spent in line["samples"].items():
                     samples[str(name)] = samples.get(str(name), 0.0) + float(spent)
                 _add_calls(calls, line.get("calls", ()))
+                sent.add(line, begin)
                 for name, count in line["threads"].items():
                     threads[str(name)] = max(threads.get(str(name), 0), int(count))
                 libraries |= set(map(str, line["libraries"]))
@@ -180,6 +183,8 @@ def read_heartbeats(
         looked,
         tuple(sorted(waits.values(), key=lambda wait: -wait.seconds)[:STACKS]),
         waiting,
+        sent.statements(rps),
+        sent.span_s,
         connects,
         ports,
         left_behind=frozenset(left_behind),
@@ -194,6 +199,40 @@ def _add(held: dict[tuple[Frame, ...], list[float]], place: Mapping[str, Any]) -
     for number, name in enumerate(("seconds", "ran_s", "blocked_s")):
         sums[number] += float(place[name])
     sums[3] += 1
+
+
+@dataclass
+class Sent:
+    """Statements to databases that heartbeats reported of a load, put together."""
+
+    first: float = math.inf
+    last: float = -math.inf
+    sums: dict[tuple[str, str, str, str], list[float]] = field(default_factory=dict)
+
+    @property
+    def span_s(self) -> float:
+        """For how long they were followed."""
+        return max(self.last - self.first, 0.0)
+
+    def add(self, line: Mapping[str, Any], begin: float) -> None:
+        """Take in what was seen, if all of it was after the beginning of the load."""
+        since = float(line["at"]) - float(line["seen"])
+        if since < begin:
+            return
+        self.first, self.last = min(self.first, since), max(self.last, float(line["at"]))
+        for one in line.get("statements", ()):
+            place = f"{one['file']}:{int(one['line'])}"
+            sums = self.sums.setdefault(
+                (str(one["statement"]), place, str(one["function"]), str(one["text"])), [0.0, 0.0]
+            )
+            sums[0] += float(one["seconds"])
+            sums[1] += int(one["times"])
+
+    def statements(self, rps: float) -> tuple[Statement, ...]:
+        """Return them, the longest first, of a load with so many requests a second."""
+        requests = max(rps * self.span_s, 1.0)
+        found = [Statement(*key, times / requests, seconds) for key, (seconds, times) in self.sums.items()]
+        return tuple(sorted(found, key=lambda statement: -statement.seconds)[:STACKS])
 
 
 def _add_calls(calls: dict[tuple[str, str, str, str], float], found: Iterable[Mapping[str, Any]]) -> None:

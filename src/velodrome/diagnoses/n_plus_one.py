@@ -1,0 +1,66 @@
+"""The same statement sent to a database again and again in one request, once for each row that another one returned."""
+
+from velodrome.diagnoses.fault import Absent, Experiment, Fault, Screened, Suspect, Unknown
+from velodrome.model.diagnosis import Cure, Evidence, Treatment
+from velodrome.model.quantity import significant
+from velodrome.model.symptoms import Statement, Symptoms
+
+LEAST = 4.5
+"""Times that one statement is sent for each request, from which on it is looked into."""
+SHARE = 0.1
+"""Of the time of a request that is alone, in these statements, from which on it matters."""
+
+
+def screen(seen: Symptoms) -> Screened:
+    """Look for a statement that a request which is alone sends many times from one place."""
+    watched = seen.watched_alone
+    if watched is None or not watched.followed_s:
+        return Unknown("what a request that is alone sends to databases could not be seen")
+    if not watched.statements:
+        return Absent("no statement was sent to a database by a library that is followed")
+    often = [statement for statement in watched.statements if statement.each >= LEAST]
+    if not often:
+        most = max(watched.statements, key=lambda statement: statement.each)
+        return Absent(f"no statement is sent more than {significant(most.each, 2)} times for each request")
+    worst = often[0]
+    share = min(worst.seconds / watched.followed_s, 1.0)
+    sentence = (
+        f"{worst.place} sends {significant(worst.each, 2)} times for each request: {worst.shape}; a request that is "
+        f"alone spends {share:.0%} of its time in that"
+    )
+    evidence = (Evidence("statements", sentence, vars(worst)),)
+    if share < SHARE:
+        return Absent(sentence, evidence)
+    longer = Treatment("each of these statements twice as long", {"statements-longer": [worst.shape]})
+    dose = Experiment(
+        longer, 1, _cure(worst), ("p50_ms", "rps"), proof="dose", takes="statements-longer", seconds=1.0
+    )
+    return Suspect(min(0.9, 0.5 + share), sentence, (dose,), evidence, loss=share)
+
+
+def _cure(worst: Statement) -> Cure:
+    """Return how to send it once, by what it is."""
+    verb = worst.shape.split(" ", 1)[0].upper()
+    if verb == "SELECT":
+        what = "read all rows that a request needs with one statement, a join or WHERE … IN (…)"
+        after = (
+            "selectinload() or joinedload() of SQLAlchemy; select_related() or prefetch_related() of Django"
+        )
+    elif verb in ("INSERT", "UPDATE", "DELETE"):
+        what = "send all rows that a request writes with one statement"
+        after = "executemany(); bulk_create() or bulk_update() of Django; INSERT … VALUES with several rows"
+    else:
+        what = "send the commands of a request together"
+        after = "MGET, or a pipeline"
+    return Cure(what, worst.place, worst.text, after)
+
+
+fault = Fault(
+    "n-plus-one",
+    "a request sends the same statement many times, once for each row: one statement for all of them",
+    ("field practice",),
+    "A request waits for the same statement again and again.",
+    "With each of these statements twice as long, the median or throughput of one request at a time is worse: what "
+    "they take is what one statement for all would save, but for its own time.",
+    screen,
+)

@@ -1,0 +1,167 @@
+"""Statements to databases are followed once each, by shape and by the line of the app that sends them."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from tests.guest.injected.conftest import Injected
+from tests.ward.cells import ASYNC_SESSIONS, DJANGO, REDIS, SQLALCHEMY
+
+from velodrome.guest.injected.statements import shape
+
+HEARTBEAT = {"heartbeat": {"late_s": 0.008}}
+TOLD = "\nimport time; time.sleep(1.2)\n"
+"""Until the heartbeat has written what it saw."""
+
+SQLITE = """
+import sqlite3
+connection = sqlite3.connect(":memory:")
+cursor = connection.cursor()
+for number in range(4):
+    cursor.execute("SELECT 1 WHERE 3 = ?", (number,))
+connection.execute("SELECT 'a', 2").fetchall()
+"""
+CORE = """
+from sqlalchemy import create_engine, text
+with create_engine("sqlite://").connect() as connection:
+    for number in range(4):
+        connection.execute(text("SELECT 1 WHERE 3 = :number"), {"number": number})
+    connection.execute(text("SELECT 'a', 2"))
+"""
+SESSIONS = """
+import asyncio
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
+async def main():
+    async with AsyncSession(create_async_engine("sqlite+aiosqlite://")) as session:
+        for number in range(4):
+            await session.execute(text("SELECT 1 WHERE 3 = :number"), {"number": number})
+        await session.execute(text("SELECT 'a', 2"))
+asyncio.run(main())
+"""
+CURSOR = """
+import asyncio, aiosqlite
+async def main():
+    async with aiosqlite.connect(":memory:") as connection:
+        for number in range(4):
+            await connection.execute("SELECT 1 WHERE 3 = ?", (number,))
+        await connection.execute("SELECT 'a', 2")
+asyncio.run(main())
+"""
+VIEWS = """
+from django.conf import settings
+settings.configure(DATABASES={"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}})
+import django
+django.setup()
+from django.db import connection
+with connection.cursor() as cursor:
+    for number in range(4):
+        cursor.execute("SELECT 1 WHERE 3 = %s", (number,))
+    cursor.execute("SELECT 'a', 2")
+"""
+
+
+def sent(injected: Injected) -> Counter[tuple[str, str]]:
+    """Return how often each statement was sent from which line of the app."""
+    found: Counter[tuple[str, str]] = Counter()
+    for line in injected.lines("heart"):
+        for one in line.get("statements", ()):
+            assert Path(one["file"]).name == "shop.py"
+            found[one["statement"], one["text"]] += one["times"]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("source", "requires"),
+    [
+        pytest.param(SQLITE, (), id="sqlite3"),
+        pytest.param(CORE, (SQLALCHEMY,), id="sqlalchemy"),
+        pytest.param(SESSIONS, ASYNC_SESSIONS, id="coroutines"),
+        pytest.param(CURSOR, ASYNC_SESSIONS, id="aiosqlite"),
+        pytest.param(VIEWS, (DJANGO,), id="django"),
+    ],
+)
+def test_each_statement_is_told_once_by_the_line_that_sends_it(
+    injected: Injected, source: str, requires: tuple[str, ...]
+) -> None:
+    (injected.app / "shop.py").write_text(source)
+    injected.run("import shop" + TOLD, HEARTBEAT, requires=requires)
+    lines = [line.strip() for line in source.splitlines() if "SELECT" in line]
+    found = {key: times for key, times in sent(injected).items() if key[0].startswith("SELECT")}
+    assert found == {("SELECT ? WHERE ? = ?", lines[0]): 4, ("SELECT ?, ?", lines[1]): 1}
+
+
+SERVER = """
+import socket, threading
+server = socket.create_server(("127.0.0.1", 0))
+def serve():
+    while True:
+        connection = server.accept()[0]
+        threading.Thread(target=answer, args=(connection,), daemon=True).start()
+def answer(connection):
+    with connection, connection.makefile("rb") as lines:
+        for line in lines:
+            if line.startswith(b"*"):
+                for _ in range(2 * int(line[1:])): lines.readline()
+                connection.sendall(b"+OK\\r\\n")
+threading.Thread(target=serve, daemon=True).start()
+port = server.getsockname()[1]
+"""
+CLIENT = """
+import redis
+from server import port
+client = redis.Redis(port=port)
+for number in range(4):
+    client.get("item:%d" % number)
+"""
+ON_LOOP = """
+import asyncio
+import redis.asyncio
+from server import port
+async def main():
+    client = redis.asyncio.Redis(port=port)
+    for number in range(4):
+        await client.get("item:%d" % number)
+    await client.aclose()
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("source", [CLIENT, ON_LOOP])
+def test_commands_of_redis_are_told_without_what_names_one_key(injected: Injected, source: str) -> None:
+    (injected.app / "server.py").write_text(SERVER)
+    (injected.app / "shop.py").write_text(source)
+    injected.run("import shop" + TOLD, HEARTBEAT, requires=(REDIS,))
+    found = {key: times for key, times in sent(injected).items() if key[0].startswith("GET")}
+    assert found == {("GET item:?", next(line.strip() for line in source.splitlines() if ".get(" in line)): 4}
+
+
+def test_chosen_statements_take_twice_as_long_and_others_as_long_as_before(injected: Injected) -> None:
+    program = """
+        import sqlite3, time
+        connection = sqlite3.connect(":memory:")
+        connection.create_function("wait", 1, lambda s: time.sleep(s))
+        def took(statement):
+            began = time.perf_counter()
+            connection.execute(statement).fetchall()
+            return time.perf_counter() - began
+        print(took("SELECT wait(0.1)") >= 0.2, took("SELECT 1, wait(0.1)") < 0.18)
+    """
+    assert injected.run(program, {"statements-longer": ["SELECT wait(?)"]}) == "True True\n"
+    assert injected.took() == {"statements-longer"}
+
+
+@pytest.mark.parametrize(
+    ("statement", "shaped"),
+    [
+        (
+            "SELECT a,\n  b FROM t WHERE id = 41 AND n = 'it''s 3'",
+            "SELECT a, b FROM t WHERE id = ? AND n = ?",
+        ),
+        ("SELECT a FROM t2 WHERE id IN (%s, %s, %s)", "SELECT a FROM t2 WHERE id IN (?)"),
+        ("SELECT a::text FROM t WHERE id = $1 AND b = :name", "SELECT a::text FROM t WHERE id = ? AND b = ?"),
+        ("INSERT INTO t VALUES (%(a)s, %(b)s)", "INSERT INTO t VALUES (?)"),
+    ],
+)
+def test_statements_that_differ_in_their_values_have_one_shape(statement: str, shaped: str) -> None:
+    assert shape(statement) == shaped
