@@ -486,15 +486,16 @@ def test_a_hash_that_waits_on_the_loop_is_not_computed_there() -> None:
     assert isinstance(catalogue()["hash-on-loop"].screen(held(waits)), Absent)
 
 
-def test_where_every_request_hashes_the_time_is_counted_for_which_the_loop_is_late() -> None:
+def test_the_time_is_counted_for_which_the_loop_is_late_at_once_where_every_request_hashes() -> None:
     for hashes, late in ((2, False), (20, True)):
         alone = replace(QUIET, rps=10.0, seconds=2.0, held_up=(replace(HASHING, times=hashes),))
         found = catalogue()["hash-on-loop"].screen(replace(held(HASHING), watched_alone=alone))
         assert isinstance(found, Suspect)
-        cured, *_ = found.experiments
-        assert cured.proof == "cure"
-        assert (cured.probe is not None) == late
-        assert bool(cured.seen_by) == late, "both arms have a heartbeat then"
+        *cured, dose = found.experiments
+        assert dose.proof == "dose"
+        assert [experiment.proof for experiment in cured] == ["cure"] * (1 if late else 2)
+        assert [experiment.probe is not None for experiment in cured] == ([True] if late else [False, True])
+        assert cured[-1].seen_by, "both arms have a heartbeat then"
 
 
 @pytest.mark.parametrize(("loop", "proofs"), [("uvloop", ["cure", "dose"]), ("trio._core._run", ["dose"])])

@@ -92,7 +92,7 @@ class Scripted(Case):
         return replace(SEEN, failed=tuple(self._base.give))
 
     def _compare(self, experiment: Experiment, seen: Symptoms) -> Compared:
-        name = experiment.treatment.about
+        name = experiment.probe.about if experiment.probe else experiment.treatment.about
         self.tried.append(name)
         if self.spends:
             self._deadline = time.monotonic()
@@ -130,6 +130,29 @@ def test_a_cause_stays_one_when_its_cure_has_taken_its_symptoms_away() -> None:
     case = Scripted([suspected("first")], {"first": Ruling.CAUSE})
     case.examine()
     assert [(diagnosis.id, diagnosis.ruling) for diagnosis in case.diagnoses] == [("first", Ruling.CAUSE)]
+
+
+@pytest.mark.parametrize(
+    ("loaded", "counted", "tried"),
+    [
+        (Ruling.CANNOT_TELL, Ruling.CAUSE, ["moved", "counted"]),
+        (Ruling.NOT_A_CAUSE, Ruling.CAUSE, ["moved"]),
+        (Ruling.CANNOT_TELL, Ruling.CANNOT_TELL, ["moved", "counted"]),
+    ],
+)
+def test_where_a_load_does_not_decide_the_same_treatment_is_judged_by_what_can_be_counted(
+    loaded: Ruling, counted: Ruling, tried: list[str]
+) -> None:
+    by_load = experiment("moved")
+    by_count = replace(by_load, probe=replace(PROBE, about="counted"))
+    case = Scripted(
+        [suspected("moved", 0.5, by_load, by_count, experiment("longer"))],
+        {"moved": loaded, "counted": counted},
+    )
+    case.examine()
+    assert case.tried == tried
+    (diagnosis,) = case.diagnoses
+    assert diagnosis.ruling is (counted if len(tried) > 1 else loaded)
 
 
 def test_a_bound_that_was_raised_is_not_raised_again() -> None:

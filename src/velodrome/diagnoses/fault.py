@@ -54,7 +54,8 @@ class Suspect:
     """From 0 to 1: how likely, as far as the screens show."""
     why: str
     experiments: tuple[Experiment, ...]
-    """The first that can be made decides; empty: it cannot be proven from outside."""
+    """The first that can be made decides, or where it does not, the next one of the same treatment, which is judged by
+    something else. Empty: it cannot be proven from outside."""
     evidence: tuple[Evidence, ...] = ()
     loss: float = 0.3
     """Share of the throughput that it may cost, about."""

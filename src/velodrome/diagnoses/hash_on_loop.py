@@ -61,10 +61,11 @@ def screen(seen: Symptoms) -> Screened:
     metrics = ("rps", "p50_ms")
     hash_s = each_s(seen, place, stacks)
     made = experiments(seen, worst, hash_s, WHAT, metrics=metrics, least_connections=CONNECTIONS)
-    if seen.setting.plain and _in_each(seen):
-        made = tuple(
-            _of_lateness(experiment) if experiment.proof == "cure" else experiment for experiment in made
-        )
+    if seen.setting.plain:
+        # Where about half of the requests meet a hash, the median is now of these and now of the others.
+        late = tuple(_of_lateness(experiment) for experiment in made if experiment.proof == "cure")
+        first = () if _in_each(seen) else made[: len(late)]
+        made = (*first, *late, *made[len(late) :])
     return Suspect(
         min(0.9, 0.5 + share),
         f"{sentence}, at {place}",
@@ -108,7 +109,7 @@ fault = Fault(
     "a burst of logins holds up everybody: passwords are hashed on the event loop; in a thread",
     ("akb#283",),
     "The event loop is late because its thread computes the hash of a password.",
-    "Hashed in a thread, throughput or the median is better, or the loop is late no more. Where "
-    "that cannot be done from outside, the call is made twice as long: throughput is worse.",
+    "Hashed in a thread, throughput or the median is better, or the loop is late no more. Where that cannot be done "
+    "from outside, the call is made twice as long: throughput is worse.",
     screen,
 )

@@ -203,6 +203,8 @@ class Watched:
     idle, the same however many others wait for somebody."""
     called: Mapping[str, Called] = field(default_factory=dict)
     """From where each of these is called most."""
+    lines: tuple[Called, ...] = ()
+    """The lines of the app's own code that threads which were not idle were in, most of the time first."""
     threads: Mapping[str, int] = field(default_factory=dict)
     """Most threads at once, by the beginning of their names."""
     libraries: frozenset[str] = frozenset()

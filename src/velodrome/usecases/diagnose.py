@@ -93,6 +93,8 @@ SLOW_S, SLOW_SCREENS = 0.3, 40
 """From where on the screens take longer for what a request takes, and about so many times as long."""
 LOOKS_SHARE = 0.5
 """Of the budget, after which no further situation is looked at: what the screens make likely has to be proven yet."""
+LINE_SHARE = 0.1
+"""Of the time of busy threads, from which on a line of the app is shown."""
 MOST_LOSS = 0.95
 """Of the throughput, by a fault in which requests are counted."""
 LOOK_SERVERS = 3
@@ -644,9 +646,9 @@ class Case:
         return judge.LOOKS[0] * 2 * each
 
     def _test(self, fault: Fault, suspect: Suspect, seen: Symptoms) -> Diagnosis:
-        """Make the first experiment that can be made."""
+        """Make the first experiment that can be made, and others of the same treatment until one decides."""
         why = []
-        for experiment in suspect.experiments:
+        for number, experiment in enumerate(suspect.experiments):
             found = self._compare(experiment, seen)
             if isinstance(found, str):
                 why.append(found)
@@ -654,6 +656,17 @@ class Case:
             if isinstance(found, Absent):
                 return Diagnosis(fault.name, Ruling.NOT_A_CAUSE, found.why, evidence=suspect.evidence)
             measured, judged = found
+            others = (
+                one for one in suspect.experiments[number + 1 :] if one.treatment == experiment.treatment
+            )
+            following = next(others, None)
+            if (
+                judged.ruling is Ruling.CANNOT_TELL
+                and following
+                and self._left_s() > self._seconds(following, seen)
+            ):
+                why.append(judged.reason)
+                continue
             proven = judged.ruling is Ruling.CAUSE
             counted = isinstance(measured, Counts)
             better = f"both arms under {measured.load}, {len(measured.blocks)} blocks: {judged.reason}"
@@ -806,6 +819,11 @@ def _screen_evidence(seen: Symptoms) -> Iterator[Evidence]:
         yield Evidence(
             "counter", sentence, {"late_share": late, "blocked_share": blocked, "loop": watched.loop}
         )
+        if lines := [line for line in watched.lines if line.share >= LINE_SHARE]:
+            each = (f"{line.share:.0%} at {line.place}: {line.text}".removesuffix(": ") for line in lines)
+            yield Evidence(
+                "lines", f"busy threads are {'; '.join(each)}", {"lines": [vars(line) for line in lines]}
+            )
     yield from third_party_evidence(seen)
     if (reused := seen.reused) is not None:
         sentence = (

@@ -65,6 +65,11 @@ def test_where_a_mark_is_called_from_most_is_named_with_its_share() -> None:
     }
     lines = [{**SEEN, "calls": [call, {**call, "line": 4}]}, {**SEEN, "calls": [call]}]
     spent = 2 * SEEN["samples"]["logging"]  # type: ignore[index]
+    own = {**call, "mark": "own code", "seconds": 0.3}
+    assert read_heartbeats([{**SEEN, "calls": [own, {**own, "line": 9, "seconds": 0.2}]}], 10, 11).lines == (
+        Called("/srv/a.py:3", "f", "log()", 0.3),
+        Called("/srv/a.py:9", "f", "log()", 0.2),
+    )
     assert read_heartbeats(lines, 10, 11).called == {
         "logging": Called("/srv/a.py:3", "f", "log()", 0.2 / spent)
     }

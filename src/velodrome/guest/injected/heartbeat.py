@@ -432,12 +432,10 @@ class Heart:
             if ident == self._ident or frame.f_code.co_name in IDLE:
                 continue
             self._samples["all"] = self._samples.get("all", 0.0) + seconds
+            self._saw_call(marks.OWN, marks.own_line(frame, is_own), seconds)
             for name, outermost in marks.busy_with(frame).items():
                 self._samples[name] = self._samples.get(name, 0.0) + seconds
-                caller = marks.called_from(name, outermost, is_own)
-                if caller is not None:
-                    call = Call(name, caller.f_code, caller.f_lasti)
-                    self._calls[call] = self._calls.get(call, 0.0) + seconds
+                self._saw_call(name, marks.called_from(name, outermost, is_own), seconds)
         counts: Dict[str, int] = {NATIVE: max(0, _threads_of_kernel() - len(frames))}
         # Not `enumerate`, whose lock gevent makes one that switches greenlets.
         for thread in list(getattr(threading, "_active", {}).values()):
@@ -449,6 +447,11 @@ class Heart:
         self._samplings += 1
         if not self._samplings % EVERY_TASKS:
             self._sample_tasks()
+
+    def _saw_call(self, name: str, caller: Optional[FrameType], seconds: float) -> None:
+        if caller is not None:
+            call = Call(name, caller.f_code, caller.f_lasti)
+            self._calls[call] = self._calls.get(call, 0.0) + seconds
 
     def _sample_tasks(self) -> None:
         """Look where the tasks of asyncio wait; what is seen stands for the time since the last look."""

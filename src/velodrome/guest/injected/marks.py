@@ -60,6 +60,8 @@ MARKS = (
     # The search for a module: one that was imported before is not looked for.
     Mark("importing", "<frozen importlib._bootstrap>", _of("_find_spec")),
 )
+OWN = "own code"
+"""Of the app, as if it were a mark: whatever a thread is in, the innermost line of it that is on the stack."""
 NEAREST = ("importing",)
 """Marks whose nearest caller is named: the line of whichever package, and not the app's own behind it."""
 NAMES = tuple(dict.fromkeys(mark.name for mark in MARKS))
@@ -114,6 +116,13 @@ def called_from(name: str, frame: FrameType, is_own: Callable[[str], bool]) -> O
             nearest = outer
         outer = outer.f_back
     return nearest
+
+
+def own_line(frame: Optional[FrameType], is_own: Callable[[str], bool]) -> Optional[FrameType]:
+    """Return the innermost frame of the app's own code."""
+    while frame is not None and not is_own(frame.f_code.co_filename):
+        frame = frame.f_back
+    return frame
 
 
 def waits_in(file: str, function: str) -> Set[str]:

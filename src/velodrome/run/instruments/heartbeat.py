@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from velodrome.guest.injected.marks import OWN
 from velodrome.model.diagnosis import Collection, Sampled, Stall, Timeline
 from velodrome.model.measurement import Measurement
 from velodrome.model.symptoms import Called, Frame, HeldUp, Run, Statement, Waits, Watched
@@ -26,6 +27,8 @@ OLDEST = 2
 """Generation of the collections that go through the whole heap."""
 DEPTH = 40
 STACKS = 50
+LINES = 3
+"""Of the app's own code, in which threads are most of the time."""
 SHOWN = 8
 """Frames of a stack in the timeline, the innermost first."""
 MOST = 1000
@@ -160,6 +163,7 @@ def read_heartbeats(
     places.sort(key=lambda held_up: -held_up.seconds)
     every = samples.pop("all", 0.0)
     shares = {name: spent / every for name, spent in samples.items() if every}
+    called = _called(calls, {**samples, OWN: every})
     # A master that only looks after its workers has no loop, and no share in their time.
     served = looped or seconds
     return Watched(
@@ -171,11 +175,8 @@ def read_heartbeats(
         longest,
         shares,
         {name: spent / served for name, spent in samples.items() if served},
-        {
-            name: Called(place, function, text, spent / samples[name])
-            for (name, place, function, text), spent in sorted(calls.items(), key=lambda item: item[1])
-            if samples.get(name)
-        },
+        {name: most[0] for name, most in called.items()},
+        tuple(called.get(OWN, ())[:LINES]),
         threads,
         frozenset(libraries),
         rps,
@@ -199,6 +200,18 @@ def _add(held: dict[tuple[Frame, ...], list[float]], place: Mapping[str, Any]) -
     for number, name in enumerate(("seconds", "ran_s", "blocked_s")):
         sums[number] += float(place[name])
     sums[3] += 1
+
+
+def _called(
+    calls: Mapping[tuple[str, str, str, str], float], spent_in: Mapping[str, float]
+) -> dict[str, list[Called]]:
+    """Return from where each mark is called, most of the time in it first."""
+    found: dict[str, list[Called]] = {}
+    for (mark, *source), spent in sorted(calls.items(), key=lambda item: -item[1]):
+        if spent_in.get(mark):
+            place, function, text = source
+            found.setdefault(mark, []).append(Called(place, function, text, spent / spent_in[mark]))
+    return found
 
 
 @dataclass
