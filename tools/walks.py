@@ -34,7 +34,7 @@ SUBJECTS = {
         "Measurement",
         "Verdict",
     },
-    "claim": {"Claim", "ClaimVerdict", "Study", "Verdict"},
+    "claim": {"Claim", "Judged", "Study", "Verdict"},
 }
 FLOORS = (
     ("guest",),

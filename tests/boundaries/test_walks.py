@@ -1,6 +1,7 @@
 """What passes through many modules takes as few as it can, and goes down: a race calls nothing above it."""
 
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from velodrome.run.racing.opening import Follower, Preparing
 
 WALKS = Path(__file__).parents[2] / "tools/walks.py"
+SOURCE = Path(__file__).parents[2] / "src/velodrome"
 
 
 @pytest.mark.parametrize("follower", [Preparing, Follower])
@@ -21,6 +23,14 @@ def test_who_follows_a_race_is_called_with_words_and_numbers_only(follower: type
     given = [hint for event in events for hint in get_type_hints(event).values()]
     assert given
     assert {str(hint) for hint in given} <= {str(hint) for hint in (str, float | None, NoneType)}
+
+
+@pytest.mark.unit
+def test_the_classes_that_are_followed_exist() -> None:
+    sources = [path.read_text(encoding="utf-8") for path in SOURCE.rglob("*.py")]
+    classes = {name for text in sources for name in re.findall(r"^class (\w+)", text, re.MULTILINE)}
+    subjects = runpy.run_path(str(WALKS))["SUBJECTS"]
+    assert set().union(*subjects.values()) <= classes
 
 
 SINK = "usecases/race.py -> cli/_shown.py"
