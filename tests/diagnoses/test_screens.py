@@ -387,6 +387,24 @@ def test_a_screen_looks_for_waits_that_the_heartbeat_knows() -> None:
 
 
 @pytest.mark.parametrize(
+    ("libraries", "waiting", "cure"),
+    [
+        ({"aiohttp"}, {}, "TCPConnector"),
+        ({"httpx"}, {}, "httpx.Limits"),
+        ({"aiohttp", "httpx"}, {"httpcore-pool": 9}, "httpx.Limits"),
+        ({"aiohttp", "httpx"}, {"connector": 9}, "TCPConnector"),
+    ],
+)
+def test_the_client_is_named_that_tasks_wait_for_or_that_is_there(
+    libraries: set[str], waiting: dict[str, int], cure: str
+) -> None:
+    watched = replace(QUIET, libraries=frozenset(libraries), waiting=waiting)
+    found = catalogue()["connector-limit"].screen(replace(SEEN, slope=rising(100), watched=watched))
+    assert isinstance(found, Suspect)
+    assert cure in found.experiments[0].cure.after
+
+
+@pytest.mark.parametrize(
     "stepped",
     [slower(60.0, 100.0), slower(110.0, 98.0), slower(110.0, 90.0), slower(110.0, 50.0, cpus=0.95)],
     ids=["calls nobody", "throughput stays", "hardly follows", "computes"],
@@ -402,9 +420,26 @@ def test_calls_that_nothing_but_the_load_bounds_hold_no_session() -> None:
     assert isinstance(catalogue()["session-held"].screen(seen), Absent)
 
 
-def test_a_pool_that_cannot_be_treated_is_neither_accused_nor_cleared() -> None:
-    seen = replace(SUSPICIOUS["session-held"], watched=replace(QUIET, libraries=frozenset({"asyncpg"})))
-    assert isinstance(catalogue()["session-held"].screen(seen), Unknown)
+@pytest.mark.parametrize(
+    ("k", "libraries", "cure"),
+    [
+        (15, ("sqlalchemy", "asyncpg"), "pool_size=30"),
+        (10, ("sqlalchemy", "asyncpg"), "create_pool(…, max_size=20)"),
+        (4, ("psycopg_pool",), "ConnectionPool(…, max_size=8)"),
+        (25, ("aiomysql",), "maxsize=50"),
+    ],
+)
+def test_the_pool_is_named_that_has_so_many_connections_or_is_there(
+    k: int, libraries: tuple[str, ...], cure: str
+) -> None:
+    seen = with_threads("-", 0, *libraries, k=k)
+    found = catalogue()["pool-exhausted"].screen(seen)
+    assert isinstance(found, Suspect)
+    assert cure in found.experiments[0].cure.after
+    assert isinstance(catalogue()["session-held"].screen(replace(seen, stepped=slower(110.0, 50.0))), Suspect)
+
+
+def test_a_pool_of_the_apps_own_is_neither_accused_nor_cleared() -> None:
     turn = Waits("/srv/shop/lots.py:48", "connection", "db = await self.free.get()", 9.0, 26)
     none = replace(SUSPICIOUS["session-held"], watched=replace(QUIET, waits=(turn,)))
     found = catalogue()["session-held"].screen(none)

@@ -1,4 +1,6 @@
-"""A client of aiohttp opens 100 connections at most: requests in work stop there."""
+"""A client of aiohttp or httpx opens 100 connections at most: requests in work stop there."""
+
+from dataclasses import dataclass
 
 from velodrome.diagnoses.fault import (
     Absent,
@@ -22,6 +24,33 @@ SIZE = 2000
 MOST_CONNECTIONS = 512
 
 
+@dataclass(frozen=True)
+class Client:
+    """Of third parties."""
+
+    package: str
+    mark: str
+    """What tasks are in that wait for one of its connections (`guest/injected/marks.py`)."""
+    as_it_is: str
+    larger: str
+
+
+CLIENTS = (
+    Client(
+        "aiohttp",
+        "connector",
+        f"TCPConnector(limit={LIMIT}), the default",
+        f"ClientSession(connector=TCPConnector(limit={4 * LIMIT}))",
+    ),
+    Client(
+        "httpx",
+        "httpcore-pool",
+        f"httpx.Limits(max_connections={LIMIT}), the default",
+        f"AsyncClient(limits=httpx.Limits(max_connections={4 * LIMIT}, max_keepalive_connections={4 * LIMIT}))",
+    ),
+)
+
+
 def screen(seen: Symptoms) -> Screened:
     """Look for a plateau while nothing computes, in an app with a client of aiohttp."""
     if (bound := no_plateau(seen)) is not None:
@@ -29,38 +58,43 @@ def screen(seen: Symptoms) -> Screened:
     assert seen.slope is not None
     if seen.watched is None:
         return Unknown("what it imports could not be seen")
-    if "aiohttp" not in seen.watched.libraries:
-        return Absent("aiohttp is not imported")
+    imported = [client for client in CLIENTS if client.package in seen.watched.libraries]
+    if not imported:
+        return Absent("neither aiohttp nor httpx is imported")
     k = seen.slope.in_work
-    queued = seen.watched.waiting.get("connector", 0)
+    # aiohttp may be the server, and httpx the client that waits.
+    waiting = seen.watched.waiting
+    client = max(imported, key=lambda client: waiting.get(client.mark, 0))
+    queued = waiting.get(client.mark, 0)
     cure = Cure(
         "let the client open as many connections as the third party bears",
-        "where the client session is made",
-        f"TCPConnector(limit={LIMIT}), the default",
-        f"ClientSession(connector=TCPConnector(limit={4 * LIMIT}))",
+        "where the client is made",
+        client.as_it_is,
+        client.larger,
     )
-    treatment = Treatment(f"clients of {SIZE} connections", {"aiohttp-connections": SIZE})
+    treatment = Treatment(f"clients of {SIZE} connections", {"client-connections": SIZE})
     connections = min(max(2 * seen.slope.plateau.connections, 2 * LIMIT), MOST_CONNECTIONS)
     default = k.low <= LIMIT * 1.1 and k.high >= LIMIT * 0.9
     return Suspect(
         0.9 if queued > 1 else 0.7 if default else 0.3,
-        f"{significant(k.mid)} requests in work, and a client of aiohttp"
+        f"{significant(k.mid)} requests in work, and a client of {client.package}"
         + (f" for whose connections up to {queued} tasks wait" if queued > 1 else ""),
-        (Experiment(treatment, connections, cure, takes="aiohttp-connections"),),
+        (Experiment(treatment, connections, cure, takes="client-connections"),),
         (*plateau(seen), *third_party_evidence(seen)),
         loss=0.4,
     )
 
 
 def glance(seen: Symptoms) -> str:
-    """Look for as many requests in work as a client of aiohttp opens connections."""
-    sentence = "" if lacks(seen, "aiohttp") else stops_at(seen, LIMIT)
-    return sentence and f"{sentence}: a client of aiohttp opens {LIMIT} connections"
+    """Look for as many requests in work as a client of aiohttp or httpx opens connections."""
+    there = [client.package for client in CLIENTS if not lacks(seen, client.package)]
+    sentence = stops_at(seen, LIMIT) if there else ""
+    return sentence and f"{sentence}: a client of {' or '.join(there)} opens {LIMIT} connections"
 
 
 fault = Fault(
     "connector-limit",
-    "throughput stops past 100 requests in flight: aiohttp's client opens 100 connections; raise its limit",
+    "throughput stops past 100 requests in flight: clients of aiohttp and httpx open 100 connections; raise the limit",
     ("gpustack#2324",),
     "Requests wait for a connection to the third party.",
     "With a higher limit throughput goes on rising.",

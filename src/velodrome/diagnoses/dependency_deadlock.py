@@ -44,7 +44,7 @@ def screen(seen: Symptoms) -> Screened:
         "create_engine(…, pool_size=40), or anyio.to_thread.current_default_thread_limiter().total_tokens below the "
         "pool's size",
     )
-    pools = Treatment(f"pools of {SIZE} connections", {"sqlalchemy-pool": SIZE})
+    pools = Treatment(f"pools of {SIZE} connections", {"database-pools": SIZE})
     tokens = Treatment(f"{TOKENS} AnyIO tokens", {"anyio-tokens": TOKENS})
     experiments = (found.cured(pools, cure), found.cured(tokens, cure))
     return found.suspect(0.8, *experiments, loss=0.95)

@@ -1,4 +1,6 @@
-"""A pool of database connections smaller than the requests that want one: SQLAlchemy's has 5 + 10."""
+"""A pool of database connections smaller than the requests that want one: SQLAlchemy's has 5 + 10, psycopg's 4."""
+
+from dataclasses import dataclass
 
 from velodrome.diagnoses.fault import (
     Absent,
@@ -13,13 +15,39 @@ from velodrome.diagnoses.fault import (
     stops_at,
 )
 from velodrome.model.diagnosis import Cure, Treatment
-from velodrome.model.quantity import significant
+from velodrome.model.quantity import Interval, significant
 from velodrome.model.symptoms import Symptoms
 
 SIZE = 200
 MOST_CONNECTIONS = 128
-DEFAULT = 15
-"""Connections of SQLAlchemy's pool, where nobody says otherwise: 5, and 10 of overflow."""
+NEAR = 0.1
+"""Share by which the requests in work may differ from a pool that they are as many as."""
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Of database connections, by the package that has it."""
+
+    name: str
+    default: int
+    """Connections where nobody says otherwise."""
+    larger: str
+    """How one makes it of `{}` connections."""
+
+    def is_about(self, k: Interval) -> bool:
+        """Whether so many requests in work are as many as it has connections by default."""
+        return k.low <= self.default * (1 + NEAR) and k.high >= self.default * (1 - NEAR)
+
+
+POOLS = {
+    "sqlalchemy": Pool("SQLAlchemy's pool", 15, "create_engine(…, pool_size={})"),
+    "asyncpg": Pool("asyncpg's pool", 10, "asyncpg.create_pool(…, max_size={})"),
+    "psycopg_pool": Pool("psycopg's pool", 4, "ConnectionPool(…, max_size={})"),
+    "aiomysql": Pool("aiomysql's pool", 10, "aiomysql.create_pool(…, maxsize={})"),
+}
+"""Those that a treatment makes larger; where several packages are imported the first is likelier to be the app's own.
+SQLAlchemy's is 5, and 10 of overflow."""
+DEFAULT = POOLS["sqlalchemy"].default
 
 
 def screen(seen: Symptoms) -> Screened:
@@ -29,22 +57,26 @@ def screen(seen: Symptoms) -> Screened:
     assert seen.slope is not None
     if seen.watched is None:
         return Unknown("what it imports could not be seen")
-    if "sqlalchemy" not in seen.watched.libraries:
-        return Absent("no SQLAlchemy is imported, whose pool is the one that can be treated")
+    imported = [pool for package, pool in POOLS.items() if package in seen.watched.libraries]
+    if not imported:
+        return Absent(
+            "no package is imported whose pool can be treated: SQLAlchemy, asyncpg, psycopg_pool, aiomysql"
+        )
     k = seen.slope.in_work
+    default = next((pool for pool in imported if pool.is_about(k)), None)
+    pool = default or imported[0]
     cure = Cure(
         "give connections back before the request waits for something else, and size the pool for the requests in work",
-        "where the engine is made",
+        "where the pool is made",
         f"{significant(k.mid, 2)} connections at once",
-        f"create_engine(…, pool_size={max(2 * round(k.mid), DEFAULT)})",
+        pool.larger.format(max(2 * round(k.mid), pool.default)),
     )
-    treatment = Treatment(f"pools of {SIZE} connections", {"sqlalchemy-pool": SIZE})
+    treatment = Treatment(f"pools of {SIZE} connections", {"database-pools": SIZE})
     connections = min(max(2 * seen.slope.plateau.connections, 3 * DEFAULT), MOST_CONNECTIONS)
-    default = k.low <= DEFAULT * 1.1 and k.high >= DEFAULT * 0.9
     return Suspect(
         0.7 if default else 0.4,
-        f"{significant(k.mid)} requests in work, and SQLAlchemy's pool",
-        (Experiment(treatment, connections, cure, takes="sqlalchemy-pool"),),
+        f"{significant(k.mid)} requests in work, and {pool.name}",
+        (Experiment(treatment, connections, cure, takes="database-pools"),),
         plateau(seen),
         loss=0.5,
     )
@@ -61,7 +93,7 @@ fault = Fault(
     "throughput stops while nothing computes: requests wait for a database connection; release earlier, or size it",
     ("hindsight#2942", "langflow#14340"),
     "Requests wait for a connection of the pool.",
-    "With a larger pool throughput goes on rising. Pools of SQLAlchemy can be treated.",
+    "With a larger pool throughput goes on rising. Pools of SQLAlchemy, asyncpg, psycopg and aiomysql can be treated.",
     screen,
     glance=glance,
 )

@@ -1,4 +1,4 @@
-"""A pool of connections that raises where it has none left, in place of having the request wait: redis-py's."""
+"""A pool of connections that raises where it has none left, and does not wait for one: redis-py's, peewee's."""
 
 from velodrome.diagnoses.fault import Fault, Screened, failing
 from velodrome.model.diagnosis import Cure, Treatment
@@ -14,10 +14,10 @@ def screen(seen: Symptoms) -> Screened:
     cure = Cure(
         "a pool that waits for a connection, or one as large as the requests in flight",
         "where the client is made",
-        "redis.ConnectionPool(max_connections=…): «Too many connections»",
-        "redis.BlockingConnectionPool(max_connections=…, timeout=5)",
+        "redis.ConnectionPool(max_connections=…), playhouse.pool.Pooled…Database(max_connections=…), psycopg2.pool",
+        "redis.BlockingConnectionPool(max_connections=…, timeout=5); Pooled…Database(…, timeout=5)",
     )
-    larger = Treatment(f"pools of redis-py with {SIZE} connections", {"redis-connections": SIZE})
+    larger = Treatment(f"pools that raise with {SIZE} connections", {"raising-pools": SIZE})
     return failing(seen, larger, cure)
 
 
@@ -35,10 +35,10 @@ def glance(seen: Symptoms) -> str:
 
 fault = Fault(
     "pool-raises",
-    "errors from some number in flight on: redis-py's pool raises in place of waiting; a blocking pool",
+    "errors from some number in flight on: a pool of redis-py, peewee or psycopg2 raises; one that waits",
     ("redis-py#2517",),
     "A request that finds every connection of the pool in use gets an error.",
-    "With a larger pool of redis-py requests in flight together do not fail.",
+    "With a larger pool of redis-py, peewee or psycopg2 requests in flight together do not fail.",
     screen,
     glance=glance,
 )

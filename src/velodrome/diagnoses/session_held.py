@@ -11,14 +11,11 @@ from velodrome.diagnoses.fault import (
     plateau,
     third_party_evidence,
 )
-from velodrome.diagnoses.pool_exhausted import MOST_CONNECTIONS, SIZE
+from velodrome.diagnoses.pool_exhausted import MOST_CONNECTIONS, POOLS, SIZE
 from velodrome.model.diagnosis import Cure, Treatment
 from velodrome.model.quantity import significant
 from velodrome.model.symptoms import Stepped, Symptoms
 
-TREATED = "sqlalchemy"
-POOLS = frozenset({TREATED, "asyncpg", "psycopg_pool"})
-"""Packages with pools of connections, of which a treatment makes the first larger."""
 BOUND = 0.7
 """Of the requests in flight: so many calls at once, or more, are bound by nothing but these."""
 IDLE = 0.85
@@ -29,7 +26,8 @@ def screen(seen: Symptoms) -> Screened:
     """Look whether throughput follows the latency of third parties, in an app with a pool of connections."""
     if seen.watched is None:
         return Unknown("what it imports could not be seen")
-    evidence, pools = third_party_evidence(seen), POOLS & seen.watched.libraries
+    evidence = third_party_evidence(seen)
+    pools = [pool.name for package, pool in POOLS.items() if package in seen.watched.libraries]
     if not pools:
         return _of_its_own(seen) or Absent(
             "no pool of database connections is imported that is known", evidence
@@ -40,11 +38,6 @@ def screen(seen: Symptoms) -> Screened:
         )
     if why := _not_held(seen.stepped, min(seen.workers, seen.server_cpus)):
         return Absent(why, evidence)
-    if TREATED not in pools:
-        others = ", ".join(sorted(pools))
-        return Unknown(
-            f"throughput follows the latency of third parties, and the pool of {others} cannot be treated"
-        )
     longest = next((wait for wait in seen.watched.waits if wait.inner), None)
     cure = Cure(
         "end the transaction, or close the session, before the slow call, and open another one after it: a larger "
@@ -53,13 +46,13 @@ def screen(seen: Symptoms) -> Screened:
         "the session is held while the third party is waited for",
         "await session.close()  # before the call; or session.commit()",
     )
-    larger = Treatment(f"pools of {SIZE} connections", {"sqlalchemy-pool": SIZE})
+    larger = Treatment(f"pools of {SIZE} connections", {"database-pools": SIZE})
     connections = min(seen.stepped.connections, MOST_CONNECTIONS)
     return Suspect(
         0.95,
         f"throughput follows the latency of third parties, as if {significant(seen.stepped.slots)} requests could "
-        "call them at once, and SQLAlchemy's pool",
-        (Experiment(larger, connections, cure, takes="sqlalchemy-pool"),),
+        f"call them at once, and {pools[0]}",
+        (Experiment(larger, connections, cure, takes="database-pools"),),
         (*evidence, *plateau(seen)),
         loss=0.6,
     )

@@ -226,8 +226,8 @@ def test_a_pool_that_raises_is_made_larger_and_one_that_waits_is_left(injected: 
         print({pools})
     """
     bounds = "BlockingConnectionPool(8).max_connections, ConnectionPool().max_connections"
-    assert injected.run(program.replace("{pools}", bounds), {"redis-connections": 99}) == f"8 {2**31}\n"
+    assert injected.run(program.replace("{pools}", bounds), {"raising-pools": 99}) == f"8 {2**31}\n"
     assert injected.took() == set()
     raising = program.replace("{pools}", "ConnectionPool(8).max_connections")
-    assert injected.run(raising, {"redis-connections": 99}) == "99\n"
-    assert injected.took() == {"redis-connections"}
+    assert injected.run(raising, {"raising-pools": 99}) == "99\n"
+    assert injected.took() == {"raising-pools"}

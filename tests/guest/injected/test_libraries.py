@@ -460,5 +460,43 @@ def test_a_pool_that_is_made_larger_keeps_its_other_options(injected: Injected) 
         print(pool.size() + pool._max_overflow, pool._timeout, pool._recycle, pool._pre_ping, pool._pool.use_lifo)
     """
     assert injected.run(program, {}, requires=(SQLALCHEMY,)) == "15 7 60 True True\n"
-    assert injected.run(program, {"sqlalchemy-pool": 200}, requires=(SQLALCHEMY,)) == "200 7 60 True True\n"
-    assert injected.took() == {"sqlalchemy-pool"}
+    assert injected.run(program, {"database-pools": 200}, requires=(SQLALCHEMY,)) == "200 7 60 True True\n"
+    assert injected.took() == {"database-pools"}
+
+
+ASYNCPG = """
+    from asyncpg import create_pool
+    print([create_pool("postgresql://", min_size=2, **more)._maxsize for more in ({}, {"max_size": 300})])
+"""
+PSYCOPG = """
+    from psycopg_pool import AsyncConnectionPool, ConnectionPool
+    print([pool("", open=False, **more).max_size for pool, more in (
+        (ConnectionPool, {"min_size": 4}), (AsyncConnectionPool, {"max_size": 300}))])
+"""
+CLIENTS_OF_HTTPX = """
+    import httpx
+    limits = httpx.Limits(max_connections=300)
+    print([client._transport._pool._max_connections for client in (httpx.AsyncClient(), httpx.Client(limits=limits))])
+"""
+PEEWEE = """
+    from playhouse.pool import PooledSqliteDatabase
+    print([PooledSqliteDatabase("shop", **more)._max_connections for more in ({}, {"max_connections": 300})])
+"""
+
+
+@pytest.mark.parametrize(
+    ("program", "requires", "treatment", "default"),
+    [
+        (ASYNCPG, ("asyncpg==0.31.0",), "database-pools", 10),
+        (PSYCOPG, ("psycopg[binary]==3.2.13", "psycopg-pool==3.2.8"), "database-pools", 4),
+        (CLIENTS_OF_HTTPX, (HTTPX,), "client-connections", 100),
+        (PEEWEE, ("peewee==3.18.3",), "raising-pools", 20),
+    ],
+)
+def test_pools_that_are_smaller_are_made_larger_and_others_are_left(
+    injected: Injected, program: str, requires: tuple[str, ...], treatment: str, default: int
+) -> None:
+    assert injected.run(program, {}, requires=requires) == f"[{default}, 300]\n"
+    assert injected.took() == set()
+    assert injected.run(program, {treatment: 200}, requires=requires) == "[200, 300]\n"
+    assert injected.took() == {treatment}

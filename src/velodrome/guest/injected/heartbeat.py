@@ -89,6 +89,7 @@ NATIVE = "not Python's"
 """Under which threads are counted that no Python code started, such as those of BLAS."""
 LIBRARIES = (
     "aiohttp",
+    "aiomysql",
     "anyio",
     "asgiref",
     "asyncio",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import os
+from functools import wraps
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Dict, List, Optional, Sequence
 
@@ -435,6 +436,119 @@ def _grpc_channels(giving: Giving, count: int) -> None:
     giving.finder.after("grpc.aio", lambda module: patched(module, module.Channel, True))
 
 
+def _raise_bound(giving: Giving, name: str, cls: Any, attribute: str, count: int) -> None:
+    """Have instances of a class that are made with a lower bound get this one."""
+    before = cls.__init__
+
+    @wraps(before)
+    def init(self: Any, *args: Any, **more: Any) -> None:
+        before(self, *args, **more)
+        bound = getattr(self, attribute, None)
+        if isinstance(bound, int) and 0 < bound < count:
+            setattr(self, attribute, count)
+            giving.took(name)
+
+    cls.__init__ = init
+
+
+def _database_pools(giving: Giving, count: int) -> None:
+    """Have pools of database connections that hold fewer hold so many: SQLAlchemy, asyncpg, psycopg_pool, aiomysql."""
+    name = "database-pools"
+
+    def sqlalchemy(module: Any) -> None:
+        before = module.QueuePool.__init__
+
+        def init(  # noqa: PLR0917 - `create_engine` reads off their names which options there are
+            self: Any,
+            creator: Any,
+            pool_size: int = 5,
+            max_overflow: int = 10,
+            timeout: float = 30.0,
+            use_lifo: bool = False,
+            **more: Any,
+        ) -> None:
+            if max_overflow >= 0 and pool_size > 0 and pool_size + max_overflow < count:
+                max_overflow = count - pool_size
+                giving.took(name)
+            sizes = {"pool_size": pool_size, "max_overflow": max_overflow}
+            before(self, creator, timeout=timeout, use_lifo=use_lifo, **sizes, **more)
+
+        module.QueuePool.__init__ = init
+
+    def aiomysql(module: Any) -> None:
+        before = module.Pool.__init__
+
+        def init(self: Any, minsize: int, maxsize: int, *args: Any, **more: Any) -> None:
+            if 0 < maxsize < count:
+                maxsize = count
+                giving.took(name)
+            before(self, minsize, maxsize, *args, **more)
+
+        module.Pool.__init__ = init
+
+    def bound(cls: str, attribute: str) -> Callable[[ModuleType], None]:
+        return lambda module: _raise_bound(giving, name, getattr(module, cls), attribute, count)
+
+    giving.finder.after("sqlalchemy.pool.impl", sqlalchemy)
+    giving.finder.after("aiomysql.pool", aiomysql)
+    giving.finder.after("asyncpg.pool", bound("Pool", "_maxsize"))
+    giving.finder.after("psycopg_pool.base", bound("BasePool", "_max_size"))
+
+
+def _client_connections(giving: Giving, count: int) -> None:
+    """Have clients of aiohttp and httpx that open fewer connections open up to so many."""
+    name = "client-connections"
+
+    def aiohttp(module: Any) -> None:
+        before = module.TCPConnector.__init__
+
+        def init(self: Any, *, limit: int = 100, limit_per_host: int = 0, **more: Any) -> None:
+            if 0 < limit < count:
+                limit = count
+                giving.took(name)
+            if 0 < limit_per_host < count:
+                limit_per_host = count
+                giving.took(name)
+            before(self, limit=limit, limit_per_host=limit_per_host, **more)
+
+        module.TCPConnector.__init__ = init
+
+    def bound(cls: str) -> Callable[[ModuleType], None]:
+        return lambda module: _raise_bound(giving, name, getattr(module, cls), "_max_connections", count)
+
+    giving.finder.after("aiohttp.connector", aiohttp)
+    giving.finder.after("httpcore._async.connection_pool", bound("AsyncConnectionPool"))
+    giving.finder.after("httpcore._sync.connection_pool", bound("ConnectionPool"))
+
+
+def _raising_pools(giving: Giving, count: int) -> None:
+    """Have pools that raise where no connection is left hold so many: of redis-py, peewee and psycopg2."""
+    name = "raising-pools"
+
+    def redis(module: Any) -> None:
+        pool = module.ConnectionPool
+        before = pool.__init__
+
+        def init(self: Any, *args: Any, **more: Any) -> None:
+            before(self, *args, **more)
+            bound = getattr(self, "max_connections", None)
+            if (
+                bound is not None and bound < count and type(self) is pool
+            ):  # one that waits is derived from it
+                self.max_connections = count
+                giving.took(name)
+
+        pool.__init__ = init
+
+    def bound(cls: str, attribute: str) -> Callable[[ModuleType], None]:
+        return lambda module: _raise_bound(giving, name, getattr(module, cls), attribute, count)
+
+    giving.finder.after("redis.connection", redis)
+    giving.finder.after("redis.asyncio.connection", redis)
+    giving.finder.after("playhouse.pool", bound("PooledDatabase", "_max_connections"))
+    giving.finder.after("psycopg2.pool", bound("AbstractConnectionPool", "maxconn"))
+
+
 SETTERS = (
     "openblas_set_num_threads",
     "openblas_set_num_threads64_",
@@ -490,6 +604,9 @@ TREATMENTS = {
     "kept-connections": _keep_connections,
     "resolved": _cache_lookups,
     "urllib3-connections": _urllib3_connections,
+    "database-pools": _database_pools,
+    "client-connections": _client_connections,
+    "raising-pools": _raising_pools,
     "session-each": _session_each,
     "grpc-channels": _grpc_channels,
     "native-threads": _native_threads,

@@ -67,6 +67,7 @@ NEAREST = ("importing",)
 NAMES = tuple(dict.fromkeys(mark.name for mark in MARKS))
 WAITS = (
     Mark("connector", "/aiohttp/connector.py", _of("connect", "_wait_for_available_connection")),
+    Mark("httpcore-pool", "/httpcore/_async/connection_pool.py", _of("wait_for_connection")),
     Mark("async-session", "/sqlalchemy/ext/asyncio/"),
 )
 """What a task that waits is in."""

@@ -223,52 +223,6 @@ def _logging(giving: Giving, how: str) -> None:
     giving.finder.after("logging", patch)
 
 
-def _sqlalchemy_pool(giving: Giving, count: int) -> None:
-    """Have every pool of SQLAlchemy that holds fewer connections hold so many."""
-
-    def patch(module: Any) -> None:
-        before = module.QueuePool.__init__
-
-        def init(  # noqa: PLR0917 - `create_engine` reads off their names which options there are
-            self: Any,
-            creator: Any,
-            pool_size: int = 5,
-            max_overflow: int = 10,
-            timeout: float = 30.0,
-            use_lifo: bool = False,
-            **more: Any,
-        ) -> None:
-            if max_overflow >= 0 and pool_size > 0 and pool_size + max_overflow < count:
-                max_overflow = count - pool_size
-                giving.took("sqlalchemy-pool")
-            sizes = {"pool_size": pool_size, "max_overflow": max_overflow}
-            before(self, creator, timeout=timeout, use_lifo=use_lifo, **sizes, **more)
-
-        module.QueuePool.__init__ = init
-
-    giving.finder.after("sqlalchemy.pool.impl", patch)
-
-
-def _aiohttp_connections(giving: Giving, count: int) -> None:
-    """Have every client of aiohttp that opens fewer connections open up to so many."""
-
-    def patch(module: Any) -> None:
-        before = module.TCPConnector.__init__
-
-        def init(self: Any, *, limit: int = 100, limit_per_host: int = 0, **more: Any) -> None:
-            if 0 < limit < count:
-                limit = count
-                giving.took("aiohttp-connections")
-            if 0 < limit_per_host < count:
-                limit_per_host = count
-                giving.took("aiohttp-connections")
-            before(self, limit=limit, limit_per_host=limit_per_host, **more)
-
-        module.TCPConnector.__init__ = init
-
-    giving.finder.after("aiohttp.connector", patch)
-
-
 IN_THREAD, LONGER = "__velodrome_in_thread__", "__velodrome_longer__"
 
 
@@ -514,26 +468,6 @@ def _statements_longer(giving: Giving, shapes: Any) -> None:
     statements.follow(giving.finder, begun)
 
 
-def _redis_connections(giving: Giving, count: int) -> None:
-    """Have pools of redis-py that raise above a bound have one of so many connections."""
-
-    def patch(module: Any) -> None:
-        pool = module.ConnectionPool
-        before = pool.__init__
-
-        def init(self: Any, *args: Any, **more: Any) -> None:
-            before(self, *args, **more)
-            bound = getattr(self, "max_connections", None)
-            if bound is not None and bound < count and type(self) is pool:
-                self.max_connections = count
-                giving.took("redis-connections")
-
-        pool.__init__ = init
-
-    giving.finder.after("redis.connection", patch)
-    giving.finder.after("redis.asyncio.connection", patch)
-
-
 GATHERED = "__velodrome_gathered__"
 
 
@@ -663,8 +597,6 @@ TREATMENTS = {
     "collector": _collector,
     "switch-interval": _switch_interval,
     "logging": _logging,
-    "sqlalchemy-pool": _sqlalchemy_pool,
-    "aiohttp-connections": _aiohttp_connections,
     "in-thread": _in_thread,
     "longer": _longer,
     "in-green-thread": _in_green_thread,
@@ -677,7 +609,6 @@ TREATMENTS = {
     "cancelled": _cancel_on_disconnect,
     "sqlite-waits": _sqlite_waits,
     "statements-longer": _statements_longer,
-    "redis-connections": _redis_connections,
     **life.TREATMENTS,
     **libraries.TREATMENTS,
 }  # type: Dict[str, Callable[[Giving, Any], None]]
