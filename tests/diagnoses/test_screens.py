@@ -62,6 +62,7 @@ SUSPICIOUS = {
     "gc-pause": replace(SEEN, watched=replace(QUIET, collections_s=0.3, longest_collection_s=0.12)),
     "log-cost": replace(SEEN, watched=replace(QUIET, shares={"logging": 0.5})),
     "n-plus-one": sending(EACH_ROW),
+    "httpx-kept": replace(SEEN, watched=replace(QUIET, shares={"httpcore-search": 0.5})),
     "failing-import": replace(SEEN, watched=replace(QUIET, shares={"importing": 0.5})),
     "pool-exhausted": with_threads("-", 0, "sqlalchemy", k=15),
     "connector-limit": with_threads("-", 0, "aiohttp", k=100),

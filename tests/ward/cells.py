@@ -22,6 +22,7 @@ PKG_RESOURCES = "setuptools==80.9.0"
 DATASETTE, HTTPBIN, PYPISERVER = "datasette==0.65.1", "httpbin==0.10.2", "pypiserver==2.4.0"
 GZIP = {"Accept-Encoding": "gzip"}
 SLOW = ("PAYMENTS_URL=latency:200ms",)
+USUAL = ("PAYMENTS_URL=latency:40ms",)
 
 
 @dataclass(frozen=True)
@@ -159,6 +160,7 @@ ILL = (
     Cell("a statement for each row, mild", "rows:mild", "n-plus-one"),
     Cell("imports that fail", "importing:severe", "failing-import"),
     Cell("imports that fail, mild", "importing:mild", "failing-import"),
+    Cell("connections kept", "keeping_connections:severe", "httpx-kept", requires=(HTTPX,), upstreams=USUAL),
     Cell("clients, mild", "clients:mild", "client-per-request", requires=(HTTPX,), upstreams=QUICK),
     Cell("middleware, mild", "wrapped:mild", "middleware-cost", requires=(STARLETTE,)),
     Cell("tracing, mild", "traced:mild", "telemetry-cost", requires=(OTEL,)),
@@ -356,6 +358,7 @@ WELL = (
     Cell("nothing but logins, cured", "hashing:logins_cured"),
     Cell("asgiref's thread, cured", "sync_views:cured", requires=(ASGIREF,)),
     Cell("compression, cured", "compressing:cured", requires=(STARLETTE,), headers=GZIP),
+    Cell("connections kept, cured", "keeping_connections:cured", requires=(HTTPX,), upstreams=USUAL),
     Cell("clients, cured", "clients:cured", requires=(HTTPX,), upstreams=QUICK),
     Cell("validation, cured", "validating:cured", requires=(FASTAPI,)),
     Cell("middleware, cured", "wrapped:cured", requires=(STARLETTE,)),

@@ -46,7 +46,7 @@ CLIENTS = (
         "httpx",
         "httpcore-pool",
         f"httpx.Limits(max_connections={LIMIT}), the default",
-        f"AsyncClient(limits=httpx.Limits(max_connections={4 * LIMIT}, max_keepalive_connections={4 * LIMIT}))",
+        f"AsyncClient(limits=httpx.Limits(max_connections={4 * LIMIT}))",
     ),
 )
 

@@ -31,7 +31,7 @@ def screen(seen: Symptoms) -> Screened:
 fault = Fault(
     "failing-import",
     "each request tries to import what is not installed, which is searched for each time: try it once",
-    ("field practice",),
+    ("httpcore#1103", "mcp-context-forge#1761"),
     "Requests wait while every folder of sys.path is searched for a module that is not there.",
     "With modules that were not found kept as such, throughput or CPU time per request is better.",
     screen,

@@ -58,7 +58,7 @@ def _cure(worst: Statement) -> Cure:
 fault = Fault(
     "n-plus-one",
     "a request sends the same statement many times, once for each row: one statement for all of them",
-    ("field practice",),
+    ("indexd#160", "jobbergate#465"),
     "A request waits for the same statement again and again.",
     "With each of these statements twice as long, the median or throughput of one request at a time is worse: what "
     "they take is what one statement for all would save, but for its own time.",

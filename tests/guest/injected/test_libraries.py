@@ -478,6 +478,20 @@ CLIENTS_OF_HTTPX = """
     limits = httpx.Limits(max_connections=300)
     print([client._transport._pool._max_connections for client in (httpx.AsyncClient(), httpx.Client(limits=limits))])
 """
+KEPT_BY_HTTPX = """
+    import httpx
+    limits = [httpx.Limits(max_keepalive_connections=count) for count in (300, 5)]
+    print([client(limits=limit)._transport._pool._max_keepalive_connections
+           for client in (httpx.AsyncClient, httpx.Client) for limit in limits])
+"""
+
+
+def test_clients_of_httpx_keep_fewer_connections_and_no_more_than_they_did(injected: Injected) -> None:
+    assert injected.run(KEPT_BY_HTTPX, {}, requires=(HTTPX,)) == "[300, 5, 300, 5]\n"
+    assert injected.run(KEPT_BY_HTTPX, {"httpx-kept": 10}, requires=(HTTPX,)) == "[10, 5, 10, 5]\n"
+    assert injected.took() == {"httpx-kept"}
+
+
 PEEWEE = """
     from playhouse.pool import PooledSqliteDatabase
     print([PooledSqliteDatabase("shop", **more)._max_connections for more in ({}, {"max_connections": 300})])

@@ -521,6 +521,26 @@ def _client_connections(giving: Giving, count: int) -> None:
     giving.finder.after("httpcore._sync.connection_pool", bound("ConnectionPool"))
 
 
+def _httpx_kept(giving: Giving, count: int) -> None:
+    """Have clients of httpx that keep more idle connections keep so many."""
+
+    def bound(cls: Any) -> None:
+        before = cls.__init__
+
+        @wraps(before)
+        def init(self: Any, *args: Any, **more: Any) -> None:
+            before(self, *args, **more)
+            kept = getattr(self, "_max_keepalive_connections", None)
+            if kept is not None and kept > count:
+                self._max_keepalive_connections = count
+                giving.took("httpx-kept")
+
+        cls.__init__ = init
+
+    giving.finder.after("httpcore._async.connection_pool", lambda module: bound(module.AsyncConnectionPool))
+    giving.finder.after("httpcore._sync.connection_pool", lambda module: bound(module.ConnectionPool))
+
+
 def _raising_pools(giving: Giving, count: int) -> None:
     """Have pools that raise where no connection is left hold so many: of redis-py, peewee and psycopg2."""
     name = "raising-pools"
@@ -606,6 +626,7 @@ TREATMENTS = {
     "urllib3-connections": _urllib3_connections,
     "database-pools": _database_pools,
     "client-connections": _client_connections,
+    "httpx-kept": _httpx_kept,
     "raising-pools": _raising_pools,
     "session-each": _session_each,
     "grpc-channels": _grpc_channels,

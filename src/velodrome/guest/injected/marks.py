@@ -57,6 +57,14 @@ MARKS = (
     Mark("dialling", "/urllib3/connection.py", _of("connect", "_new_conn")),
     # A pool of the app's own may do more for a new connection, such as signing on.
     Mark("dialling", "/urllib3/connectionpool.py", _of("_get_conn"), waits_in="/queue.py"),
+    *(
+        Mark(
+            "httpcore-search",
+            "/httpcore/%s/connection_pool.py" % kind,
+            _of("_assign_requests_to_connections"),
+        )
+        for kind in ("_async", "_sync")
+    ),
     # The search for a module: one that was imported before is not looked for.
     Mark("importing", "<frozen importlib._bootstrap>", _of("_find_spec")),
 )
