@@ -136,6 +136,24 @@ def test_commands_of_redis_are_told_without_what_names_one_key(injected: Injecte
     assert found == {("GET item:?", next(line.strip() for line in source.splitlines() if ".get(" in line)): 4}
 
 
+READS = """
+import sqlite3, time
+connection = sqlite3.connect(":memory:")
+connection.create_function("wait", 1, lambda s: time.sleep(s))
+rows = "SELECT 1 UNION ALL SELECT wait(0.1) UNION ALL SELECT 3"
+for read in (list, lambda cursor: cursor.fetchall(), lambda cursor: [cursor.fetchone(), cursor.fetchmany(2)]):
+    read(connection.execute(rows))
+"""
+
+
+def test_reading_the_rows_of_sqlite_takes_the_time_of_their_statement(injected: Injected) -> None:
+    (injected.app / "shop.py").write_text(READS)
+    injected.run("import shop" + TOLD, HEARTBEAT)
+    (one,) = [one for line in injected.lines("heart") for one in line.get("statements", ())]
+    assert (one["times"], one["text"]) == (3, "read(connection.execute(rows))")
+    assert 0.3 <= one["seconds"] < 0.6
+
+
 def test_chosen_statements_take_twice_as_long_and_others_as_long_as_before(injected: Injected) -> None:
     program = """
         import sqlite3, time

@@ -47,7 +47,7 @@ from typing import (
     TypeVar,
 )
 
-from velodrome.guest.injected import gathering, life, marks
+from velodrome.guest.injected import gathering, life, marks, statements
 
 Key = TypeVar("Key")
 Found = TypeVar("Found")
@@ -180,6 +180,23 @@ class Spent(NamedTuple):
 
     seconds: float
     times: int
+
+
+class Timer(statements.Timer):
+    """Tells a heartbeat for how long one statement ran."""
+
+    __slots__ = ("_began", "_heart", "_sent")
+
+    def __init__(self, heart: Heart, sent: Sent) -> None:
+        self._heart, self._sent, self._began = heart, sent, 0.0
+
+    def begin(self) -> None:
+        """Run."""
+        self._began = monotonic()
+
+    def end(self) -> None:
+        """Stop, and tell."""
+        self._heart.spent_in(self._sent, monotonic() - self._began)
 
 
 class Await(NamedTuple):
@@ -320,20 +337,22 @@ class Heart:
         peer = "%s:%s" % (host, port)
         self._connects[peer] = self._connects.get(peer, 0) + 1
 
-    def begin_statement(self, shape: str) -> Optional[Callable[[], None]]:
-        """Return what to call when a statement has ended that begins now; None: no code of the app's own sends it."""
+    def timer_of(self, shape: str) -> Optional[statements.Timer]:
+        """Return a timer for a statement that begins; None: no code of the app's own sends it."""
         frame = next(
             (outer for outer in _outwards(sys._getframe(1)) if is_own(outer.f_code.co_filename)), None
         )
         if frame is None:
             return None
-        sent, began = Sent(shape, frame.f_code, frame.f_lasti), monotonic()
+        sent = Sent(shape, frame.f_code, frame.f_lasti)
+        spent = self._statements.get(sent, Spent(0.0, 0))
+        self._statements[sent] = spent._replace(times=spent.times + 1)
+        return Timer(self, sent)
 
-        def ended() -> None:
-            spent = self._statements.get(sent, Spent(0.0, 0))
-            self._statements[sent] = Spent(spent.seconds + monotonic() - began, spent.times + 1)
-
-        return ended
+    def spent_in(self, sent: Sent, seconds: float) -> None:
+        """Note that a statement ran for so long."""
+        spent = self._statements.get(sent, Spent(0.0, 0))
+        self._statements[sent] = spent._replace(seconds=spent.seconds + seconds)
 
     def _begin(self, loop: Loop) -> Loop:
         self._loop = loop

@@ -1,6 +1,9 @@
 """Statements that an app sends to its databases, whichever library sends them: each is followed from begin to end.
 
-    follow(giving.finder, begun)     # begun("SELECT name FROM orders WHERE id = ?") -> what to call when it has ended
+    follow(giving.finder, timer)     # timer("SELECT name FROM orders WHERE id = ?") -> a Timer, or None
+
+A timer runs while the statement is sent and answered. Of `sqlite3` it also runs while rows are read: they are looked
+for then, and not before.
 
 A library that sends its statements through another one (SQLAlchemy through asyncpg) is followed where the app meets it,
 and not a second time below. `executemany` is one statement however many rows it has, and is not followed.
@@ -16,8 +19,21 @@ from typing import Any, Callable, Optional, Tuple
 
 from velodrome.guest.injected.importing import Finder
 
-Ended = Callable[[], Any]
-Begun = Callable[[str], Optional[Ended]]
+
+class Timer:
+    """Runs while one statement does; it may run several times."""
+
+    def begin(self) -> None:
+        """Run."""
+        raise NotImplementedError
+
+    def end(self) -> None:
+        """Stop."""
+        raise NotImplementedError
+
+
+TimerOf = Callable[[str], Optional[Timer]]
+"""Called with the shape of a statement that begins; None: it is not followed."""
 TextOf = Callable[[Tuple[Any, ...]], str]
 TEXT = 160
 """Characters kept of a statement."""
@@ -26,11 +42,11 @@ COROUTINE = 0x80
 _VALUES = re.compile(r"'(?:[^']|'')*'|\b\d+(?:\.\d+)?\b|%\(\w+\)s|%s|\$\d+|(?<!:):\w+|\?")
 _LISTS = re.compile(r"\(\s*\?(?:\s*,\s*\?)+\s*\)")
 _PARTS_OF_KEY = re.compile(r"(?<![^:./-])[^:./-]*[\d@][^:./-]*")
-_inside: ContextVar[bool] = ContextVar("velodrome_inside_statement", default=False)
+_inside: ContextVar[Optional[Timer]] = ContextVar("velodrome_inside_statement", default=None)
 
 
-def follow(finder: Finder, begun: Begun) -> None:
-    """Have `begun` called before each statement, without its values, and after it what that returned."""
+def follow(finder: Finder, timer_of: TimerOf) -> None:
+    """Have a timer run with each statement."""
 
     def method(module: str, cls: str, *names: str, text_of: TextOf = lambda args: _sql(args[0])) -> None:
         def patch(found: ModuleType) -> None:
@@ -38,7 +54,7 @@ def follow(finder: Finder, begun: Begun) -> None:
             for name in names:
                 before = owner.__dict__.get(name) if owner is not None else None
                 if before is not None:
-                    setattr(owner, name, _followed(before, text_of, begun))
+                    setattr(owner, name, _followed(before, text_of, timer_of))
 
         finder.after(module, patch)
 
@@ -62,38 +78,39 @@ def follow(finder: Finder, begun: Begun) -> None:
 
     @lru_cache(maxsize=None)
     def followed(before: Callable[..., Any]) -> Callable[..., Any]:
-        return _followed(before, lambda args: _sql(args[0]), begun)
+        return _followed(before, lambda args: _sql(args[0]), timer_of)
 
-    in_sqlite(finder, lambda before, *args: followed(before)(*args))
+    in_sqlite(finder, lambda before, *args: followed(before)(*args), reads=True)
 
 
-def _followed(before: Callable[..., Any], text_of: TextOf, begun: Begun) -> Callable[..., Any]:
-    def begin(args: Tuple[Any, ...]) -> Optional[Ended]:
-        ended = None if _inside.get() or not args else begun(text_of(args))
-        if ended is not None:
-            _inside.set(True)
-        return ended
+def _followed(before: Callable[..., Any], text_of: TextOf, timer_of: TimerOf) -> Callable[..., Any]:
+    def begin(args: Tuple[Any, ...]) -> Optional[Timer]:
+        timer = None if _inside.get() is not None or not args else timer_of(text_of(args))
+        if timer is not None:
+            _inside.set(timer)
+            timer.begin()
+        return timer
 
-    def end(ended: Optional[Ended]) -> None:
-        if ended is not None:
-            _inside.set(False)
-            ended()
+    def end(timer: Optional[Timer]) -> None:
+        if timer is not None:
+            timer.end()
+            _inside.set(None)
 
     @wraps(before)
     async def awaited(self: Any, *args: Any, **named: Any) -> Any:
-        ended = begin(args)
+        timer = begin(args)
         try:
             return await before(self, *args, **named)
         finally:
-            end(ended)
+            end(timer)
 
     @wraps(before)
     def called(self: Any, *args: Any, **named: Any) -> Any:
-        ended = begin(args)
+        timer = begin(args)
         try:
             return before(self, *args, **named)
         finally:
-            end(ended)
+            end(timer)
 
     code = getattr(before, "__code__", None)
     return awaited if code is not None and code.co_flags & COROUTINE else called
@@ -128,12 +145,17 @@ FACTORY = 5
 
 
 def in_sqlite(
-    finder: Finder, execute: Callable[..., Any], connected: Callable[[Any], Any] = lambda connection: None
+    finder: Finder,
+    execute: Callable[..., Any],
+    connected: Callable[[Any], Any] = lambda connection: None,
+    *,
+    reads: bool = False,
 ) -> None:
     """Have `execute` called in the place of `execute` of cursors of `sqlite3`, and `connected` with new connections.
 
-    It is called with the method that it stands for, the cursor, and the arguments. The classes are in C: connections
-    and cursors get some that are derived from those that the app names.
+    It is called with the method that it stands for, the cursor, and the arguments. With `reads` the timer of a
+    statement also runs while its rows are read. The classes are in C: connections and cursors get some that are derived
+    from those that the app names.
     """
 
     def patch(module: Any) -> None:
@@ -142,10 +164,18 @@ def in_sqlite(
         # A class for each that the app uses, not for each connection: it may open one for each request.
         @lru_cache(maxsize=None)
         def cursor_of(usual: Any) -> Any:
-            class Cursor(usual):  # type: ignore[misc]
-                def execute(self, *args: Any) -> Any:
-                    return execute(usual.execute, self, *args)
+            def executed(self: Any, *args: Any) -> Any:
+                self.timer = _inside.get()
+                return usual.execute(self, *args)
 
+            class Cursor(usual):  # type: ignore[misc]
+                timer: Optional[Timer] = None
+
+                def execute(self, *args: Any) -> Any:
+                    return execute(executed, self, *args)
+
+            for name in READS if reads else ():
+                setattr(Cursor, name, _reading(getattr(usual, name)))
             return Cursor
 
         @lru_cache(maxsize=None)
@@ -170,3 +200,22 @@ def in_sqlite(
         module.connect = connect
 
     finder.after("sqlite3.dbapi2", patch)  # `sqlite3` takes it from there
+
+
+READS = ("fetchone", "fetchmany", "fetchall", "__next__")
+
+
+def _reading(before: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a method that reads rows, beside which the timer of their statement runs."""
+
+    def read(self: Any, *args: Any, **named: Any) -> Any:
+        timer = self.timer
+        if timer is None or _inside.get() is not None:
+            return before(self, *args, **named)
+        timer.begin()
+        try:
+            return before(self, *args, **named)
+        finally:
+            timer.end()
+
+    return read

@@ -449,23 +449,22 @@ def _statements_longer(giving: Giving, shapes: Any) -> None:
     """Have statements of these shapes take twice as long as they do."""
     chosen = frozenset(shapes)
 
-    def begun(shape: str) -> Optional[Callable[[], None]]:
-        if shape not in chosen:
-            return None
-        began = time.perf_counter()
+    class Longer(statements.Timer):
+        began = 0.0
 
-        def ended() -> None:
+        def begin(self) -> None:
+            self.began = time.perf_counter()
+
+        def end(self) -> None:
             now = time.perf_counter()
-            until = now + (now - began)
-            if now - began > SPUN_S:
+            until = now + (now - self.began)
+            if now - self.began > SPUN_S:
                 _sleep(until - now)
             while time.perf_counter() < until:
                 pass
             giving.took("statements-longer")
 
-        return ended
-
-    statements.follow(giving.finder, begun)
+    statements.follow(giving.finder, lambda shape: Longer() if shape in chosen else None)
 
 
 GATHERED = "__velodrome_gathered__"
@@ -585,7 +584,7 @@ def _heartbeat(giving: Giving, how: Mapping[str, float]) -> None:
     giving.finder.after("tornado.ioloop", heart.watch_tornado)
     giving.finder.after("socket", heart.watch_connects)
     giving.finder.after("uvloop", lambda module: heart.watch_connects_of(module.Loop))
-    statements.follow(giving.finder, heart.begin_statement)
+    statements.follow(giving.finder, heart.timer_of)
     os.register_at_fork(before=heart.forks, after_in_child=heart.forked)
 
 
