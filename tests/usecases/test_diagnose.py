@@ -11,7 +11,7 @@ from typing import cast
 
 import jsonschema
 import pytest
-from tests.ward.made import PROBE, SEEN, arms, figures
+from tests.ward.made import PROBE, QUIET, SEEN, arms, figures, rising
 
 from velodrome.diagnoses.fault import Absent, Experiment, Fault, Screened, Suspect
 from velodrome.guest import catalog
@@ -32,7 +32,7 @@ from velodrome.model.errors import NoServerError, UnknownNameError, UpstreamErro
 from velodrome.model.load import Limits
 from velodrome.model.quantity import Interval
 from velodrome.model.search import Ending, RateCapacity, RateFound
-from velodrome.model.symptoms import Symptoms
+from velodrome.model.symptoms import Called, Symptoms, Waits
 from velodrome.model.trial import Contestant
 from velodrome.report import diagnosis_page, schema
 from velodrome.run.instruments import arms as instruments
@@ -114,6 +114,26 @@ def test_the_likeliest_is_tried_first_and_each_once() -> None:
     assert case.tried == ["likely", "even", "rare"]
     assert {diagnosis.ruling for diagnosis in case.diagnoses} == {Ruling.NOT_A_CAUSE}
     assert case.screened_with == ["as it is"]
+
+
+@pytest.mark.parametrize(("cpus", "kinds"), [(0.2, {"lines", "waits"}), (1.0, {"lines"})])
+def test_the_screens_show_the_lines_of_busy_threads_and_where_tasks_wait_if_the_cpu_is_not_the_bound(
+    cpus: float, kinds: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    busy = Called("/srv/shop/cart.py:7", "cart", "copy.deepcopy(items)", 0.6)
+    wait = Waits("/srv/shop/cart.py:9", "cart", "async with lock:", 9.0, 63)
+    watched = replace(
+        QUIET, lines=(busy, replace(busy, share=0.05)), waits=(wait, replace(wait, inner=False, seconds=20.0))
+    )
+    case = Scripted([], {})
+    seen = replace(SEEN, slope=rising(1, cpus=cpus), watched=watched)
+    monkeypatch.setattr(case, "_screen", lambda **_: seen)
+    case.examine()
+    shown = {evidence.kind: evidence for evidence in case.screens if evidence.kind in ("lines", "waits")}
+    assert set(shown) == kinds
+    assert shown["lines"].data["lines"] == [vars(busy)]
+    if "waits" in kinds:
+        assert shown["waits"].data["waits"] == [{"place": wait.place, "share": 1.0, "most": 63}]
 
 
 def test_behind_a_cure_everything_is_looked_at_again() -> None:

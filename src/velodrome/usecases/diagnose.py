@@ -59,7 +59,7 @@ from velodrome.model.errors import (
 from velodrome.model.load import Limits, Link
 from velodrome.model.quantity import significant
 from velodrome.model.search import Ending, RateCapacity, RateFound
-from velodrome.model.symptoms import Point, Reused, Setting, Slope, Stepped, Symptoms, Watched
+from velodrome.model.symptoms import Point, Reused, Setting, Slope, Stepped, Symptoms, Waits, Watched
 from velodrome.model.trial import Contestant, Trial
 from velodrome.run.instruments import arms, heartbeat, screens, situations
 from velodrome.run.instruments.standing import Standing, contestant_of, say_warm, serve_treated, standing
@@ -95,6 +95,8 @@ LOOKS_SHARE = 0.5
 """Of the budget, after which no further situation is looked at: what the screens make likely has to be proven yet."""
 LINE_SHARE = 0.1
 """Of the time of busy threads, from which on a line of the app is shown."""
+WAITS = 2
+"""Of the awaits in which tasks spend most time, so many are shown."""
 MOST_LOSS = 0.95
 """Of the throughput, by a fault in which requests are counted."""
 LOOK_SERVERS = 3
@@ -802,6 +804,13 @@ def _version(text: str) -> tuple[int, int]:
     return (int(parts[0]), int(parts[1])) if len(parts) > 1 and parts[1].isdecimal() else (0, 0)
 
 
+def _longest_waits(watched: Watched) -> list[tuple[float, Waits]]:
+    """Return where tasks wait most, each with its share of all waits in the app's own code."""
+    inner = [wait for wait in watched.waits if wait.inner]
+    every = sum(wait.seconds for wait in inner)
+    return [(wait.seconds / every, wait) for wait in inner[:WAITS] if wait.seconds >= LINE_SHARE * every]
+
+
 def _screen_evidence(seen: Symptoms) -> Iterator[Evidence]:
     """Yield what the screens saw, for people and for the document."""
     yield from plateau(seen)
@@ -824,6 +833,12 @@ def _screen_evidence(seen: Symptoms) -> Iterator[Evidence]:
             yield Evidence(
                 "lines", f"busy threads are {'; '.join(each)}", {"lines": [vars(line) for line in lines]}
             )
+        if not seen.computes and (waits := _longest_waits(watched)):
+            each = (f"{share:.0%} at {wait.place}: {wait.text} (up to {wait.most})" for share, wait in waits)
+            data = {
+                "waits": [{"place": wait.place, "share": share, "most": wait.most} for share, wait in waits]
+            }
+            yield Evidence("waits", f"tasks wait {'; '.join(each)}", data)
     yield from third_party_evidence(seen)
     if (reused := seen.reused) is not None:
         sentence = (
