@@ -436,15 +436,15 @@ def _grpc_channels(giving: Giving, count: int) -> None:
     giving.finder.after("grpc.aio", lambda module: patched(module, module.Channel, True))
 
 
-def _raise_bound(giving: Giving, name: str, cls: Any, attribute: str, count: int) -> None:
-    """Have instances of a class that are made with a lower bound get this one."""
+def _bound(giving: Giving, name: str, cls: Any, attribute: str, count: int, *, lower: bool = False) -> None:
+    """Have instances of a class that are made with a lower bound get this one; `lower`: those with a higher one."""
     before = cls.__init__
 
     @wraps(before)
     def init(self: Any, *args: Any, **more: Any) -> None:
         before(self, *args, **more)
         bound = getattr(self, attribute, None)
-        if isinstance(bound, int) and 0 < bound < count:
+        if isinstance(bound, int) and (bound > count if lower else 0 < bound < count):
             setattr(self, attribute, count)
             giving.took(name)
 
@@ -487,7 +487,7 @@ def _database_pools(giving: Giving, count: int) -> None:
         module.Pool.__init__ = init
 
     def bound(cls: str, attribute: str) -> Callable[[ModuleType], None]:
-        return lambda module: _raise_bound(giving, name, getattr(module, cls), attribute, count)
+        return lambda module: _bound(giving, name, getattr(module, cls), attribute, count)
 
     giving.finder.after("sqlalchemy.pool.impl", sqlalchemy)
     giving.finder.after("aiomysql.pool", aiomysql)
@@ -514,7 +514,7 @@ def _client_connections(giving: Giving, count: int) -> None:
         module.TCPConnector.__init__ = init
 
     def bound(cls: str) -> Callable[[ModuleType], None]:
-        return lambda module: _raise_bound(giving, name, getattr(module, cls), "_max_connections", count)
+        return lambda module: _bound(giving, name, getattr(module, cls), "_max_connections", count)
 
     giving.finder.after("aiohttp.connector", aiohttp)
     giving.finder.after("httpcore._async.connection_pool", bound("AsyncConnectionPool"))
@@ -524,21 +524,12 @@ def _client_connections(giving: Giving, count: int) -> None:
 def _httpx_kept(giving: Giving, count: int) -> None:
     """Have clients of httpx that keep more idle connections keep so many."""
 
-    def bound(cls: Any) -> None:
-        before = cls.__init__
+    def bound(cls: str) -> Callable[[ModuleType], None]:
+        attribute = "_max_keepalive_connections"
+        return lambda module: _bound(giving, "httpx-kept", getattr(module, cls), attribute, count, lower=True)
 
-        @wraps(before)
-        def init(self: Any, *args: Any, **more: Any) -> None:
-            before(self, *args, **more)
-            kept = getattr(self, "_max_keepalive_connections", None)
-            if kept is not None and kept > count:
-                self._max_keepalive_connections = count
-                giving.took("httpx-kept")
-
-        cls.__init__ = init
-
-    giving.finder.after("httpcore._async.connection_pool", lambda module: bound(module.AsyncConnectionPool))
-    giving.finder.after("httpcore._sync.connection_pool", lambda module: bound(module.ConnectionPool))
+    giving.finder.after("httpcore._async.connection_pool", bound("AsyncConnectionPool"))
+    giving.finder.after("httpcore._sync.connection_pool", bound("ConnectionPool"))
 
 
 def _raising_pools(giving: Giving, count: int) -> None:
@@ -561,7 +552,7 @@ def _raising_pools(giving: Giving, count: int) -> None:
         pool.__init__ = init
 
     def bound(cls: str, attribute: str) -> Callable[[ModuleType], None]:
-        return lambda module: _raise_bound(giving, name, getattr(module, cls), attribute, count)
+        return lambda module: _bound(giving, name, getattr(module, cls), attribute, count)
 
     giving.finder.after("redis.connection", redis)
     giving.finder.after("redis.asyncio.connection", redis)
