@@ -50,7 +50,8 @@ EACH_ROW = Statement("SELECT a FROM t WHERE id = ?", "/srv/shop/cart.py:7", "car
 
 def sending(*statements: Statement) -> Symptoms:
     """Return what is seen of an app that sends these statements while one request is in flight, for 3 seconds."""
-    return replace(SEEN, watched_alone=replace(QUIET, statements=statements, followed_s=3.0))
+    watched = replace(QUIET, statements=statements, followed_s=3.0, shares={"database": 0.1})
+    return replace(SEEN, watched_alone=watched)
 
 
 SUSPICIOUS = {
@@ -368,7 +369,8 @@ def test_requests_that_fail_alone_do_not_fail_because_of_others(name: str) -> No
 
 
 def test_a_screen_looks_for_marks_that_the_heartbeat_sets() -> None:
-    seen = {mark for symptoms in SUSPICIOUS.values() if symptoms.watched for mark in symptoms.watched.shares}
+    watched = [one for seen in SUSPICIOUS.values() for one in (seen.watched, seen.watched_alone) if one]
+    seen = {mark for one in watched for mark in one.shares}
     assert seen == set(NAMES)
 
 
@@ -593,7 +595,16 @@ def test_a_statement_for_each_row_is_suspected_by_how_often_and_for_how_long() -
     assert found.loss == pytest.approx(0.5)
     (dose,) = found.experiments
     assert (dose.proof, dose.connections, dose.cure.where) == ("dose", 1, EACH_ROW.place)
-    assert dose.treatment.give == {"statements-longer": [EACH_ROW.shape]}
+    # 100 requests a second, of which a half is in 20 statements each.
+    assert dose.treatment.give == {"statements-longer": {EACH_ROW.shape: pytest.approx(0.5 / 100 / 20)}}
+    around = Called(EACH_ROW.place, "cart", "read(item)", 0.8)
+    for called, share in ((around, 0.4), (replace(around, place="/srv/shop/cart.py:90"), 0.1)):
+        quick = sending(replace(EACH_ROW, seconds=0.3)).watched_alone
+        assert quick is not None
+        seen = replace(quick, shares={"database": 0.5}, called={"database": called})
+        found = screen(replace(SEEN, watched_alone=seen))
+        assert isinstance(found, Suspect) == (share > 0.15)
+        assert not isinstance(found, Suspect) or found.loss == pytest.approx(share)
     for innocent in (replace(EACH_ROW, each=3.0), replace(EACH_ROW, seconds=0.1)):
         assert isinstance(screen(sending(innocent)), Absent)
     assert isinstance(screen(sending()), Absent)

@@ -65,6 +65,21 @@ MARKS = (
         )
         for kind in ("_async", "_sync")
     ),
+    *(
+        Mark("database", "/%s" % part)
+        for part in (
+            "sqlalchemy/",
+            "django/db/",
+            "peewee.py",
+            "asyncpg/",
+            "psycopg/",
+            "pymysql/",
+            "MySQLdb/",
+            "aiomysql/",
+            "aiosqlite/",
+            "redis/",
+        )
+    ),
     # The search for a module: one that was imported before is not looked for.
     Mark("importing", "<frozen importlib._bootstrap>", _of("_find_spec")),
 )

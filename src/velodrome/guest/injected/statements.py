@@ -12,6 +12,7 @@ and not a second time below. `executemany` is one statement however many rows it
 from __future__ import annotations
 
 import re
+import time
 from contextvars import ContextVar
 from functools import lru_cache, wraps
 from types import ModuleType
@@ -31,10 +32,16 @@ class Timer:
         """Stop."""
         raise NotImplementedError
 
+    @property
+    def longer_s(self) -> float:
+        """For how long what sent the statement is to wait before it goes on; seconds."""
+        return 0.0
+
 
 TimerOf = Callable[[str], Optional[Timer]]
 """Called with the shape of a statement that begins; None: it is not followed."""
 TextOf = Callable[[Tuple[Any, ...]], str]
+"""Returns the shape of a statement, given the arguments of what sends it; empty: it sends none."""
 TEXT = 160
 """Characters kept of a statement."""
 COROUTINE = 0x80
@@ -42,6 +49,8 @@ COROUTINE = 0x80
 _VALUES = re.compile(r"'(?:[^']|'')*'|\b\d+(?:\.\d+)?\b|%\(\w+\)s|%s|\$\d+|(?<!:):\w+|\?")
 _LISTS = re.compile(r"\(\s*\?(?:\s*,\s*\?)+\s*\)")
 _PARTS_OF_KEY = re.compile(r"(?<![^:./-])[^:./-]*[\d@][^:./-]*")
+_sleep = time.sleep
+"""As it is before gevent makes it one that lets others run."""
 _inside: ContextVar[Optional[Timer]] = ContextVar("velodrome_inside_statement", default=None)
 
 
@@ -71,8 +80,8 @@ def follow(finder: Finder, timer_of: TimerOf) -> None:
     method("pymysql.cursors", "Cursor", "execute")
     method("MySQLdb.cursors", "BaseCursor", "execute")
     method("aiomysql.cursors", "Cursor", "execute")
-    method("aiosqlite.core", "Connection", "execute", "execute_fetchall")
-    method("aiosqlite.cursor", "Cursor", "execute")
+    # All that is done in its thread; what it returns to be awaited is no coroutine.
+    method("aiosqlite.core", "Connection", "_execute", text_of=_executed_there)
     method("redis.client", "Redis", "execute_command", text_of=_command)
     method("redis.asyncio.client", "Redis", "execute_command", text_of=_command)
 
@@ -85,7 +94,8 @@ def follow(finder: Finder, timer_of: TimerOf) -> None:
 
 def _followed(before: Callable[..., Any], text_of: TextOf, timer_of: TimerOf) -> Callable[..., Any]:
     def begin(args: Tuple[Any, ...]) -> Optional[Timer]:
-        timer = None if _inside.get() is not None or not args else timer_of(text_of(args))
+        shape = text_of(args) if args and _inside.get() is None else ""
+        timer = timer_of(shape) if shape else None
         if timer is not None:
             _inside.set(timer)
             timer.begin()
@@ -100,20 +110,47 @@ def _followed(before: Callable[..., Any], text_of: TextOf, timer_of: TimerOf) ->
     async def awaited(self: Any, *args: Any, **named: Any) -> Any:
         timer = begin(args)
         try:
-            return await before(self, *args, **named)
+            found = await before(self, *args, **named)
         finally:
             end(timer)
+        if timer is not None and timer.longer_s:
+            await _wait_on_loop(timer.longer_s)
+        return found
 
     @wraps(before)
     def called(self: Any, *args: Any, **named: Any) -> Any:
         timer = begin(args)
         try:
-            return before(self, *args, **named)
+            found = before(self, *args, **named)
         finally:
             end(timer)
+        if timer is not None and timer.longer_s:
+            _wait(timer.longer_s)
+        return found
 
     code = getattr(before, "__code__", None)
     return awaited if code is not None and code.co_flags & COROUTINE else called
+
+
+SPUN_S = 0.001
+"""What is shorter is computed away: a sleep of so little takes much longer."""
+
+
+def _wait(seconds: float) -> None:
+    until = time.perf_counter() + seconds
+    if seconds > SPUN_S:
+        _sleep(seconds)
+    while time.perf_counter() < until:
+        pass
+
+
+async def _wait_on_loop(seconds: float) -> None:
+    if seconds > SPUN_S:
+        import asyncio
+
+        await asyncio.sleep(seconds)
+    else:
+        _wait(seconds)
 
 
 @lru_cache(maxsize=1000)
@@ -127,6 +164,11 @@ def _sql(statement: Any) -> str:
     if isinstance(statement, bytes):
         statement = statement.decode("utf-8", "replace")
     return shape(str(statement))
+
+
+def _executed_there(args: Tuple[Any, ...]) -> str:
+    sends = getattr(args[0], "__name__", "") in ("execute", "_execute_insert", "_execute_fetchall")
+    return _sql(args[1]) if sends and len(args) > 1 else ""
 
 
 def _command(args: Tuple[Any, ...]) -> str:

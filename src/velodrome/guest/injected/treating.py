@@ -441,30 +441,24 @@ def _sqlite_waits(giving: Giving, seconds: float) -> None:
     statements.in_sqlite(giving.finder, execute, connected)
 
 
-SPUN_S = 0.001
-"""What is shorter is computed away: a sleep of so little takes much longer."""
-
-
-def _statements_longer(giving: Giving, shapes: Any) -> None:
-    """Have statements of these shapes take twice as long as they do."""
-    chosen = frozenset(shapes)
+def _statements_longer(giving: Giving, shapes: Mapping[str, float]) -> None:
+    """Have statements of these shapes take so many seconds longer."""
 
     class Longer(statements.Timer):
-        began = 0.0
+        def __init__(self, seconds: float) -> None:
+            self._seconds = seconds
 
         def begin(self) -> None:
-            self.began = time.perf_counter()
-
-        def end(self) -> None:
-            now = time.perf_counter()
-            until = now + (now - self.began)
-            if now - self.began > SPUN_S:
-                _sleep(until - now)
-            while time.perf_counter() < until:
-                pass
             giving.took("statements-longer")
 
-    statements.follow(giving.finder, lambda shape: Longer() if shape in chosen else None)
+        def end(self) -> None:
+            pass
+
+        @property
+        def longer_s(self) -> float:
+            return self._seconds
+
+    statements.follow(giving.finder, lambda shape: Longer(shapes[shape]) if shape in shapes else None)
 
 
 GATHERED = "__velodrome_gathered__"

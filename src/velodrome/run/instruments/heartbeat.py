@@ -47,7 +47,8 @@ def watch(server: Standing, connections: int, seconds: float) -> Watched:
     measured = server.run_closed_loop(connections, seconds, also=on)
     time.sleep(SETTLE_S)
     lines = server.read_lines()
-    found = read_heartbeats(lines, began, time.monotonic(), figures(measured).rps)
+    span = (loaded[0], loaded[0] + seconds) if loaded else None
+    found = read_heartbeats(lines, began, time.monotonic(), figures(measured).rps, span)
     return replace(found, timeline=timeline(lines, loaded[0], measured)) if loaded else found
 
 
@@ -113,9 +114,16 @@ def _counts(measured: Measurement) -> Iterator[Sampled]:
 
 
 def read_heartbeats(
-    lines: Iterable[Mapping[str, Any]], begin: float, end: float, rps: float = 0.0
+    lines: Iterable[Mapping[str, Any]],
+    begin: float,
+    end: float,
+    rps: float = 0.0,
+    load: tuple[float, float] | None = None,
 ) -> Watched:
-    """Return what heartbeats wrote from `begin` to `end`; lines that are none of theirs are passed over."""
+    """Return what heartbeats wrote from `begin` to `end`; lines that are none of theirs are passed over.
+
+    `rps` is of the load, which was measured within `load`; None: all of the time. Statements are counted in that only.
+    """
     held: dict[tuple[Frame, ...], list[float]] = {}
     seconds = looped = looked = late = others = collections = longest = 0.0
     samples: dict[str, float] = {}
@@ -123,7 +131,7 @@ def read_heartbeats(
     loop, threads, libraries = "", dict[str, int](), set[str]()
     waits, waiting, connects, ports = dict[str, Waits](), dict[str, int](), dict[str, int](), 0
     left_behind = set[str]()
-    sent = Sent()
+    sent = Sent(*(load or (begin, end)))
     for line in lines:
         with suppress(KeyError, TypeError, ValueError, AttributeError):
             if not begin <= float(line["at"]) <= end:
@@ -143,7 +151,7 @@ def read_heartbeats(
                 for name, spent in line["samples"].items():
                     samples[str(name)] = samples.get(str(name), 0.0) + float(spent)
                 _add_calls(calls, line.get("calls", ()))
-                sent.add(line, begin)
+                sent.add(line)
                 for name, count in line["threads"].items():
                     threads[str(name)] = max(threads.get(str(name), 0), int(count))
                 libraries |= set(map(str, line["libraries"]))
@@ -218,6 +226,8 @@ def _called(
 class Sent:
     """Statements to databases that heartbeats reported of a load, put together."""
 
+    begin: float
+    end: float
     first: float = math.inf
     last: float = -math.inf
     sums: dict[tuple[str, str, str, str], list[float]] = field(default_factory=dict)
@@ -227,10 +237,10 @@ class Sent:
         """For how long they were followed."""
         return max(self.last - self.first, 0.0)
 
-    def add(self, line: Mapping[str, Any], begin: float) -> None:
-        """Take in what was seen, if all of it was after the beginning of the load."""
+    def add(self, line: Mapping[str, Any]) -> None:
+        """Take in what was seen, if all of it was during the load."""
         since = float(line["at"]) - float(line["seen"])
-        if since < begin:
+        if since < self.begin or float(line["at"]) > self.end:
             return
         self.first, self.last = min(self.first, since), max(self.last, float(line["at"]))
         for one in line.get("statements", ()):
