@@ -595,8 +595,8 @@ def test_a_statement_for_each_row_is_suspected_by_how_often_and_for_how_long() -
     assert found.loss == pytest.approx(0.5)
     (dose,) = found.experiments
     assert (dose.proof, dose.connections, dose.cure.where) == ("dose", 1, EACH_ROW.place)
-    # 100 requests a second, of which a half is in 20 statements each.
-    assert dose.treatment.give == {"statements-longer": {EACH_ROW.shape: pytest.approx(0.5 / 100 / 20)}}
+    # 20 requests a second, of which a half is in 20 statements each.
+    assert dose.treatment.give == {"statements-longer": {EACH_ROW.shape: pytest.approx(0.5 / 20 / 20)}}
     around = Called(EACH_ROW.place, "cart", "read(item)", 0.8)
     for called, share in ((around, 0.4), (replace(around, place="/srv/shop/cart.py:90"), 0.1)):
         quick = sending(replace(EACH_ROW, seconds=0.3)).watched_alone
@@ -609,6 +609,15 @@ def test_a_statement_for_each_row_is_suspected_by_how_often_and_for_how_long() -
         assert isinstance(screen(sending(innocent)), Absent)
     assert isinstance(screen(sending()), Absent)
     assert isinstance(screen(replace(SEEN, watched_alone=None)), Unknown)
+
+
+def test_a_long_list_of_columns_is_left_out_of_the_sentence() -> None:
+    columns = ", ".join(f'"shop_item"."column_{number}"' for number in range(9))
+    found = catalogue()["n-plus-one"].screen(
+        sending(replace(EACH_ROW, shape=f"SELECT {columns} FROM items WHERE id = ?"))
+    )
+    assert isinstance(found, Suspect)
+    assert "SELECT … FROM items WHERE id = ?" in found.why
 
 
 @pytest.mark.parametrize("verb", ["SELECT", "INSERT", "GET"])

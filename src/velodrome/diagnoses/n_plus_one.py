@@ -1,5 +1,7 @@
 """The same statement sent to a database again and again in one request, once for each row that another one returned."""
 
+import re
+
 from velodrome.diagnoses.fault import Absent, Experiment, Fault, Screened, Suspect, Unknown
 from velodrome.model.diagnosis import Cure, Evidence, Treatment
 from velodrome.model.quantity import significant
@@ -16,7 +18,7 @@ MARK = "database"
 def screen(seen: Symptoms) -> Screened:
     """Look for a statement that a request which is alone sends many times from one place."""
     watched = seen.watched_alone
-    if watched is None or not watched.followed_s or not watched.rps:
+    if watched is None or not watched.followed_s or seen.slope is None:
         return Unknown("what a request that is alone sends to databases could not be seen")
     if not watched.statements:
         return Absent("no statement was sent to a database by a library that is followed")
@@ -26,18 +28,24 @@ def screen(seen: Symptoms) -> Screened:
         return Absent(f"no statement is sent more than {significant(most.each, 2)} times for each request")
     share, worst = max(((_share(watched, one), one) for one in often), key=lambda pair: pair[0])
     sentence = (
-        f"{worst.place} sends {significant(worst.each, 2)} times for each request: {worst.shape}; a request that is "
-        f"alone spends {share:.0%} of its time in that, and in what the library does around it"
+        f"{worst.place} sends {significant(worst.each, 2)} times for each request: {_short(worst.shape)}; a request "
+        f"that is alone spends {share:.0%} of its time in that, and in what the library does around it"
     )
     evidence = (Evidence("statements", sentence, vars(worst)),)
     if share < SHARE:
         return Absent(sentence, evidence)
-    more_s = share / watched.rps / worst.each
+    # Without the heartbeat, which may slow it down.
+    more_s = share / seen.slope.alone.rps / worst.each
     longer = Treatment("each of these statements twice as long", {"statements-longer": {worst.shape: more_s}})
     dose = Experiment(
         longer, 1, _cure(worst), ("p50_ms", "rps"), proof="dose", takes="statements-longer", seconds=1.0
     )
     return Suspect(min(0.9, 0.5 + share), sentence, (dose,), evidence, loss=share)
+
+
+def _short(shape: str) -> str:
+    """Return a statement without a long list of columns."""
+    return re.sub(r"^(SELECT) .{40,}? (FROM)\b", r"\1 … \2", shape, flags=re.IGNORECASE)
 
 
 def _share(watched: Watched, statement: Statement) -> float:

@@ -42,7 +42,7 @@ TimerOf = Callable[[str], Optional[Timer]]
 """Called with the shape of a statement that begins; None: it is not followed."""
 TextOf = Callable[[Tuple[Any, ...]], str]
 """Returns the shape of a statement, given the arguments of what sends it; empty: it sends none."""
-TEXT = 160
+TEXT = 300
 """Characters kept of a statement."""
 COROUTINE = 0x80
 """Flag of the code of an `async def`: CO_COROUTINE."""
