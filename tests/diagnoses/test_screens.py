@@ -611,6 +611,20 @@ def test_a_statement_for_each_row_is_suspected_by_how_often_and_for_how_long() -
     assert isinstance(screen(replace(SEEN, watched_alone=None)), Unknown)
 
 
+def test_statements_that_take_little_each_are_suspected_together() -> None:
+    screen = catalogue()["n-plus-one"].screen
+    small = replace(EACH_ROW, seconds=0.3)
+    other = replace(small, shape="SELECT count(*) FROM t WHERE id = ?")
+    assert isinstance(screen(sending(small)), Absent)
+    found = screen(sending(small, other))
+    assert isinstance(found, Suspect)
+    assert found.loss == pytest.approx(0.2)
+    more_s = pytest.approx(0.1 / 20 / 20)
+    assert found.experiments[0].treatment.give == {
+        "statements-longer": {small.shape: more_s, other.shape: more_s}
+    }
+
+
 def test_a_long_list_of_columns_is_left_out_of_the_sentence() -> None:
     columns = ", ".join(f'"shop_item"."column_{number}"' for number in range(9))
     found = catalogue()["n-plus-one"].screen(

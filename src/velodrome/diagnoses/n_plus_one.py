@@ -8,7 +8,7 @@ from velodrome.model.quantity import significant
 from velodrome.model.symptoms import Statement, Symptoms, Watched
 
 LEAST = 4.5
-"""Times that one statement is sent for each request, from which on it is looked into."""
+"""Times that one statement is sent from one place for each request, from which on it is looked into."""
 SHARE = 0.15
 """Of the time of a request that is alone, in these statements, from which on it matters."""
 MARK = "database"
@@ -26,17 +26,22 @@ def screen(seen: Symptoms) -> Screened:
     if not often:
         most = max(watched.statements, key=lambda statement: statement.each)
         return Absent(f"no statement is sent more than {significant(most.each, 2)} times for each request")
-    share, worst = max(((_share(watched, one), one) for one in often), key=lambda pair: pair[0])
+    shares = sorted(((_share(watched, one), one) for one in often), key=lambda pair: -pair[0])
+    share, (_, worst), others = min(sum(part for part, _ in shares), 1.0), shares[0], len(shares) - 1
+    also = f", and {others} other{'s' if others > 1 else ''} 5 times or more" if others else ""
     sentence = (
-        f"{worst.place} sends {significant(worst.each, 2)} times for each request: {_short(worst.shape)}; a request "
-        f"that is alone spends {share:.0%} of its time in that, and in what the library does around it"
+        f"{worst.place} sends {significant(worst.each, 2)} times for each request: {_short(worst.shape)}{also}; a "
+        f"request that is alone spends {share:.0%} of its time in that, and in what the library does around it"
     )
-    evidence = (Evidence("statements", sentence, vars(worst)),)
+    evidence = (Evidence("statements", sentence, {"statements": [vars(one) for _, one in shares]}),)
     if share < SHARE:
         return Absent(sentence, evidence)
     # Without the heartbeat, which may slow it down.
-    more_s = share / seen.slope.alone.rps / worst.each
-    longer = Treatment("each of these statements twice as long", {"statements-longer": {worst.shape: more_s}})
+    alone_s = 1 / seen.slope.alone.rps
+    more_s: dict[str, float] = {}
+    for part, one in shares:
+        more_s[one.shape] = max(part * alone_s / one.each, more_s.get(one.shape, 0.0))
+    longer = Treatment("each of these statements twice as long", {"statements-longer": more_s})
     dose = Experiment(
         longer, 1, _cure(worst), ("p50_ms", "rps"), proof="dose", takes="statements-longer", seconds=1.0
     )
