@@ -14,6 +14,8 @@ AIOSQLITE, GREENLET = "aiosqlite==0.21.0", "greenlet==3.2.4"
 GRPC, GRPCLIB = "grpcio==1.76.0", "grpclib==0.4.8"
 NUMPY = ("numpy==2.3.4", "threadpoolctl==3.6.0")
 REQUESTS, FAR = "requests==2.32.5", ("PAYMENTS_URL=latency:50ms",)
+WITH_HTTPX = (HTTPX, "sniffio==1.3.1")
+"""httpx tries to import sniffio for each request; where that is not there, this is a fault of its own."""
 QUICK = ("PAYMENTS_URL=latency:1ms",)
 ASYNC_SESSIONS = (SQLALCHEMY, AIOSQLITE, GREENLET)
 FLASK, DJANGO = "flask==3.1.2", "django==5.2.8"
@@ -159,9 +161,12 @@ ILL = (
     Cell("a statement for each row", "rows:severe", "n-plus-one"),
     Cell("a statement for each row, mild", "rows:mild", "n-plus-one"),
     Cell("imports that fail", "importing:severe", "failing-import"),
+    Cell("httpx without sniffio", "clients:cured", "failing-import", requires=(HTTPX,), upstreams=QUICK),
     Cell("imports that fail, mild", "importing:mild", "failing-import"),
-    Cell("connections kept", "keeping_connections:severe", "httpx-kept", requires=(HTTPX,), upstreams=USUAL),
-    Cell("clients, mild", "clients:mild", "client-per-request", requires=(HTTPX,), upstreams=QUICK),
+    Cell(
+        "connections kept", "keeping_connections:severe", "httpx-kept", requires=WITH_HTTPX, upstreams=USUAL
+    ),
+    Cell("clients, mild", "clients:mild", "client-per-request", requires=WITH_HTTPX, upstreams=QUICK),
     Cell("middleware, mild", "wrapped:mild", "middleware-cost", requires=(STARLETTE,)),
     Cell("tracing, mild", "traced:mild", "telemetry-cost", requires=(OTEL,)),
     Cell("resolver, mild", "resolving:mild", "dns-per-call", upstreams=QUICK),
@@ -208,7 +213,7 @@ ILL = (
         "clients",
         "clients:severe",
         "client-per-request",
-        requires=(HTTPX,),
+        requires=WITH_HTTPX,
         upstreams=QUICK,
         beside=OPENS,
     ),
@@ -358,8 +363,8 @@ WELL = (
     Cell("nothing but logins, cured", "hashing:logins_cured"),
     Cell("asgiref's thread, cured", "sync_views:cured", requires=(ASGIREF,)),
     Cell("compression, cured", "compressing:cured", requires=(STARLETTE,), headers=GZIP),
-    Cell("connections kept, cured", "keeping_connections:cured", requires=(HTTPX,), upstreams=USUAL),
-    Cell("clients, cured", "clients:cured", requires=(HTTPX,), upstreams=QUICK),
+    Cell("connections kept, cured", "keeping_connections:cured", requires=WITH_HTTPX, upstreams=USUAL),
+    Cell("clients, cured", "clients:cured", requires=WITH_HTTPX, upstreams=QUICK),
     Cell("validation, cured", "validating:cured", requires=(FASTAPI,)),
     Cell("middleware, cured", "wrapped:cured", requires=(STARLETTE,)),
     Cell("tracing, cured", "traced:cured", requires=(OTEL,)),

@@ -13,10 +13,11 @@ def screen(seen: Symptoms) -> Screened:
     if not isinstance(found, Doing):
         return found
     cure = Cure(
-        "keep few connections, or use a client that does not go through all of them (aiohttp)",
+        "several clients in turn, each with few connections, or one that does not go through all of them (aiohttp); "
+        "to keep few has new ones made, each of which takes a local port for a minute",
         "where the client is made",
-        "httpx.Limits(max_keepalive_connections=…): None, or hundreds",
-        f"httpx.AsyncClient(limits=httpx.Limits(max_connections=…, max_keepalive_connections={KEPT}))",
+        "client = httpx.AsyncClient(limits=httpx.Limits(max_keepalive_connections=…))  # None, or hundreds",
+        "clients = itertools.cycle([httpx.AsyncClient() for _ in range(16)])  # next(clients) for each call",
     )
     few = Treatment(f"clients of httpx that keep {KEPT} idle connections", {"httpx-kept": KEPT})
     metrics = ("rps", "cpu_us")
@@ -25,7 +26,7 @@ def screen(seen: Symptoms) -> Screened:
 
 fault = Fault(
     "httpx-kept",
-    "CPU time grows with the requests in flight: httpx goes through every connection it keeps; keep few",
+    "CPU time grows with the requests in flight: httpx goes through every connection it keeps; several clients",
     ("httpcore#1035",),
     "Each request pays for the connections that the client keeps, by the square of their number.",
     f"With {KEPT} idle connections kept at most, throughput or CPU time per request is better.",
