@@ -597,6 +597,9 @@ def test_a_statement_for_each_row_is_suspected_by_how_often_and_for_how_long() -
     assert (dose.proof, dose.connections, dose.cure.where) == ("dose", 1, EACH_ROW.place)
     # 20 requests a second, of which a half is in 20 statements each.
     assert dose.treatment.give == {"statements-longer": {EACH_ROW.shape: pytest.approx(0.5 / 20 / 20)}}
+    assert dose.seen_by.give == {"statements-longer": {EACH_ROW.shape: 0.0}}, (
+        "following them costs in both arms"
+    )
     around = Called(EACH_ROW.place, "cart", "read(item)", 0.8)
     for called, share in ((around, 0.4), (replace(around, place="/srv/shop/cart.py:90"), 0.1)):
         quick = sending(replace(EACH_ROW, seconds=0.3)).watched_alone

@@ -43,7 +43,7 @@ class Experiment:
     """What both arms meet in the place of the closed loop, where something is counted. Of a `dose` the provocation is
     the dose: the arm as it is gets the probe without it."""
     seen_by: Treatment = AS_IT_IS
-    """What both arms of a probe have besides: an instrument that intrudes."""
+    """What both arms have besides: an instrument that intrudes, or what costs as much as the treatment, without it."""
 
 
 @dataclass(frozen=True)

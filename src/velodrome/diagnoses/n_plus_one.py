@@ -42,8 +42,9 @@ def screen(seen: Symptoms) -> Screened:
     for part, one in shares:
         more_s[one.shape] = max(part * alone_s / one.each, more_s.get(one.shape, 0.0))
     longer = Treatment("each of these statements twice as long", {"statements-longer": more_s})
+    followed = Treatment("these statements followed", {"statements-longer": dict.fromkeys(more_s, 0.0)})
     dose = Experiment(
-        longer, 1, _cure(worst), ("p50_ms", "rps"), proof="dose", takes="statements-longer", seconds=1.0
+        longer, 1, _cure(worst), ("p50_ms", "rps"), proof="dose", takes="statements-longer", seen_by=followed
     )
     return Suspect(min(0.9, 0.5 + share), sentence, (dose,), evidence, loss=share)
 

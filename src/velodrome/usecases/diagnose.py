@@ -690,13 +690,15 @@ class Case:
         if experiment.probe is not None:
             return self._count(experiment, experiment.probe, treated)
         load = arms.Loaded(experiment.connections, _length(experiment, seen))
-        made = Arms(load.label, self._base, treated, ())
+        seen_by = self._base.plus(experiment.seen_by)
+        both = (seen_by, seen_by.plus(experiment.treatment))
+        made = Arms(load.label, *both, ())
         for number in range(judge.LOOKS[-1]):
             if number >= judge.LOOKS[0] and self._left_s() < 0:
                 cannot = judge.Judged(Ruling.CANNOT_TELL, f"the budget was spent after {number} blocks")
                 return made, cannot
             try:
-                before, after = self._block(treated, load, number)
+                before, after = self._block(both, load, number)
             except arms.NotMeasuredError as error:
                 if made.blocks:
                     return made, _death(error, experiment, len(made.blocks))
@@ -713,9 +715,10 @@ class Case:
                     return made, found
         raise AssertionError("the last look decides")
 
-    def _block(self, treated: Treatment, load: arms.Loaded, number: int) -> tuple[arms.Arm, arms.Arm]:
+    def _block(
+        self, both: tuple[Treatment, Treatment], load: arms.Loaded, number: int
+    ) -> tuple[arms.Arm, arms.Arm]:
         """Measure a block; where a server dies of it, once more on fresh ones. Raises NotMeasuredError."""
-        both = (self._base, treated)
         try:
             return arms.block(self._trial, self._lab, both, load, number)
         except arms.NotMeasuredError as error:

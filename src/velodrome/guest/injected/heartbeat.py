@@ -30,6 +30,7 @@ import threading
 from _thread import allocate_lock, get_ident, start_new_thread
 from contextlib import suppress
 from functools import lru_cache
+from random import Random
 from time import monotonic, process_time, sleep
 from types import CodeType, FrameType
 from typing import (
@@ -49,6 +50,8 @@ from typing import (
 
 from velodrome.guest.injected import gathering, life, marks, statements
 
+_own_random = Random()
+"""Not the one of `random` that an app may have seeded."""
 Key = TypeVar("Key")
 Found = TypeVar("Found")
 INTERVAL_S = 0.005
@@ -69,8 +72,10 @@ BEGINS_S = 0.1
 AT_ONCE_S = 0.00001
 """Switch interval while such a stack is about to be taken. With the usual 5 ms a thread is met where it gives up the
 interpreter's lock of its own accord, which is where it reads and writes, and never where it computes."""
-BEFORE_S = 0.0005
-"""For how long that is set."""
+BEFORE_S, BEFORE_AT_MOST_S = 0.0005, 0.005
+"""For how long that is set, at random: this thread gets the lock where the loop has just answered it, or gives it up,
+and a fixed time later it would meet the same part of each request. What keeps the lock for longer than the usual switch
+interval gives it up anywhere."""
 DEPTH = 30
 """Frames reported of a stack, the innermost first."""
 SHORT_GC_S = 0.001
@@ -443,7 +448,7 @@ class Heart:
         usual = sys.getswitchinterval()
         if not held:
             sys.setswitchinterval(AT_ONCE_S)
-            sleep(BEFORE_S)
+            sleep(_own_random.uniform(BEFORE_S, BEFORE_AT_MOST_S))
         frames = sys._current_frames()
         sys.setswitchinterval(usual)
         now = monotonic()
