@@ -68,7 +68,7 @@ def follow(finder: Finder, timer_of: TimerOf) -> None:
         finder.after(module, patch)
 
     def second(args: Tuple[Any, ...]) -> str:
-        return _sql(args[1])  # behind the cursor
+        return _sql(args[1]) if len(args) > 1 else ""  # behind the cursor
 
     method(
         "sqlalchemy.engine.default", "DefaultDialect", "do_execute", "do_execute_no_params", text_of=second
