@@ -596,8 +596,8 @@ def test_a_statement_for_each_row_is_suspected_by_how_often_and_for_how_long() -
     (dose,) = found.experiments
     assert (dose.proof, dose.connections, dose.cure.where) == ("dose", 1, EACH_ROW.place)
     # 20 requests a second, of which a half is in 20 statements each.
-    assert dose.treatment.give == {"statements-longer": {EACH_ROW.shape: pytest.approx(0.5 / 20 / 20)}}
-    assert dose.seen_by.give == {"statements-longer": {EACH_ROW.shape: 0.0}}, (
+    assert dose.treatment.give == {"statements-longer": {EACH_ROW.normalized: pytest.approx(0.5 / 20 / 20)}}
+    assert dose.seen_by.give == {"statements-longer": {EACH_ROW.normalized: 0.0}}, (
         "following them costs in both arms"
     )
     around = Called(EACH_ROW.place, "cart", "read(item)", 0.8)
@@ -617,21 +617,21 @@ def test_a_statement_for_each_row_is_suspected_by_how_often_and_for_how_long() -
 def test_statements_that_take_little_each_are_suspected_together() -> None:
     screen = catalogue()["n-plus-one"].screen
     small = replace(EACH_ROW, seconds=0.3)
-    other = replace(small, shape="SELECT count(*) FROM t WHERE id = ?")
+    other = replace(small, normalized="SELECT count(*) FROM t WHERE id = ?")
     assert isinstance(screen(sending(small)), Absent)
     found = screen(sending(small, other))
     assert isinstance(found, Suspect)
     assert found.loss == pytest.approx(0.2)
     more_s = pytest.approx(0.1 / 20 / 20)
     assert found.experiments[0].treatment.give == {
-        "statements-longer": {small.shape: more_s, other.shape: more_s}
+        "statements-longer": {small.normalized: more_s, other.normalized: more_s}
     }
 
 
 def test_a_long_list_of_columns_is_left_out_of_the_sentence() -> None:
     columns = ", ".join(f'"shop_item"."column_{number}"' for number in range(9))
     found = catalogue()["n-plus-one"].screen(
-        sending(replace(EACH_ROW, shape=f"SELECT {columns} FROM items WHERE id = ?"))
+        sending(replace(EACH_ROW, normalized=f"SELECT {columns} FROM items WHERE id = ?"))
     )
     assert isinstance(found, Suspect)
     assert "SELECT … FROM items WHERE id = ?" in found.why
@@ -639,7 +639,7 @@ def test_a_long_list_of_columns_is_left_out_of_the_sentence() -> None:
 
 @pytest.mark.parametrize("verb", ["SELECT", "INSERT", "GET"])
 def test_the_cure_of_a_statement_for_each_row_is_of_its_kind(verb: str) -> None:
-    found = catalogue()["n-plus-one"].screen(sending(replace(EACH_ROW, shape=f"{verb} x")))
+    found = catalogue()["n-plus-one"].screen(sending(replace(EACH_ROW, normalized=f"{verb} x")))
     assert isinstance(found, Suspect)
     after = {"SELECT": "prefetch_related", "INSERT": "executemany", "GET": "pipeline"}
     assert after[verb] in found.experiments[0].cure.after

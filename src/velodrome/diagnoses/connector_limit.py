@@ -9,6 +9,7 @@ from velodrome.diagnoses.fault import (
     Screened,
     Suspect,
     Unknown,
+    is_about,
     lacks,
     no_plateau,
     plateau,
@@ -52,7 +53,7 @@ CLIENTS = (
 
 
 def screen(seen: Symptoms) -> Screened:
-    """Look for a plateau while nothing computes, in an app with a client of aiohttp."""
+    """Look for a plateau while nothing computes, in an app with a client of aiohttp or httpx."""
     if (bound := no_plateau(seen)) is not None:
         return bound
     assert seen.slope is not None
@@ -74,7 +75,7 @@ def screen(seen: Symptoms) -> Screened:
     )
     treatment = Treatment(f"clients of {SIZE} connections", {"client-connections": SIZE})
     connections = min(max(2 * seen.slope.plateau.connections, 2 * LIMIT), MOST_CONNECTIONS)
-    default = k.low <= LIMIT * 1.1 and k.high >= LIMIT * 0.9
+    default = is_about(k, LIMIT)
     return Suspect(
         0.9 if queued > 1 else 0.7 if default else 0.3,
         f"{significant(k.mid)} requests in work, and a client of {client.package}"

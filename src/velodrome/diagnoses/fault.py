@@ -17,7 +17,7 @@ from typing import Literal
 
 from velodrome.guest import plugins
 from velodrome.model.diagnosis import AS_IT_IS, Cure, Evidence, Met, Probe, Treatment
-from velodrome.model.quantity import significant
+from velodrome.model.quantity import Interval, significant
 from velodrome.model.symptoms import Called, Setting, Symptoms
 
 
@@ -160,6 +160,13 @@ IDLE = 0.6
 """CPUs in use, over those the server can use, up to which these are surely not what requests wait for."""
 ABOUT = 0.12
 """Share by which requests in work may differ from a limit that they are about as many as."""
+NEAR = 0.1
+"""The same, where the requests in work are known with an interval."""
+
+
+def is_about(k: Interval, limit: int) -> bool:
+    """Whether requests in work, as an interval, are as many as a limit, give or take `NEAR`."""
+    return k.low <= limit * (1 + NEAR) and k.high >= limit * (1 - NEAR)
 
 
 def stops_at(seen: Symptoms, limit: int) -> str:

@@ -30,7 +30,7 @@ def screen(seen: Symptoms) -> Screened:
     share, (_, worst), others = min(sum(part for part, _ in shares), 1.0), shares[0], len(shares) - 1
     also = f", and {others} other{'s' if others > 1 else ''} 5 times or more" if others else ""
     sentence = (
-        f"{worst.place} sends {significant(worst.each, 2)} times for each request: {_short(worst.shape)}{also}; a "
+        f"{worst.place} sends {significant(worst.each, 2)} times for each request: {_short(worst.normalized)}{also}; a "
         f"request that is alone spends {share:.0%} of its time in that, and in what the library does around it"
     )
     evidence = (Evidence("statements", sentence, {"statements": [vars(one) for _, one in shares]}),)
@@ -40,7 +40,7 @@ def screen(seen: Symptoms) -> Screened:
     alone_s = 1 / seen.slope.alone.rps
     more_s: dict[str, float] = {}
     for part, one in shares:
-        more_s[one.shape] = max(part * alone_s / one.each, more_s.get(one.shape, 0.0))
+        more_s[one.normalized] = max(part * alone_s / one.each, more_s.get(one.normalized, 0.0))
     longer = Treatment("each of these statements twice as long", {"statements-longer": more_s})
     followed = Treatment("these statements followed", {"statements-longer": dict.fromkeys(more_s, 0.0)})
     dose = Experiment(
@@ -49,9 +49,9 @@ def screen(seen: Symptoms) -> Screened:
     return Suspect(min(0.9, 0.5 + share), sentence, (dose,), evidence, loss=share)
 
 
-def _short(shape: str) -> str:
+def _short(normalized: str) -> str:
     """Return a statement without a long list of columns."""
-    return re.sub(r"^(SELECT) .{40,}? (FROM)\b", r"\1 … \2", shape, flags=re.IGNORECASE)
+    return re.sub(r"^(SELECT) .{40,}? (FROM)\b", r"\1 … \2", normalized, flags=re.IGNORECASE)
 
 
 def _share(watched: Watched, statement: Statement) -> float:
@@ -68,7 +68,7 @@ def _share(watched: Watched, statement: Statement) -> float:
 
 def _cure(worst: Statement) -> Cure:
     """Return how to send it once, by what it is."""
-    verb = worst.shape.split(" ", 1)[0].upper()
+    verb = worst.normalized.split(" ", 1)[0].upper()
     if verb == "SELECT":
         what = "read all rows that a request needs with one statement, a join or WHERE … IN (…)"
         after = (

@@ -7,6 +7,7 @@ from velodrome.diagnoses.fault import (
     Screened,
     Suspect,
     Unknown,
+    is_about,
     no_plateau,
     plateau,
     stops_at,
@@ -31,7 +32,7 @@ def screen(seen: Symptoms) -> Screened:
     if "grpc" not in seen.watched.libraries:
         return Absent("gRPC is not imported")
     k = seen.slope.in_work
-    usual = k.low <= STREAMS * 1.1 and k.high >= STREAMS * 0.9
+    usual = is_about(k, STREAMS)
     cure = Cure(
         "several channels, each with connections of its own, used in turn; or more streams on a connection, where the "
         "server is yours",

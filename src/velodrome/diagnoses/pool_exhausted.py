@@ -9,19 +9,18 @@ from velodrome.diagnoses.fault import (
     Screened,
     Suspect,
     Unknown,
+    is_about,
     lacks,
     no_plateau,
     plateau,
     stops_at,
 )
 from velodrome.model.diagnosis import Cure, Treatment
-from velodrome.model.quantity import Interval, significant
+from velodrome.model.quantity import significant
 from velodrome.model.symptoms import Symptoms
 
 SIZE = 200
 MOST_CONNECTIONS = 128
-NEAR = 0.1
-"""Share by which the requests in work may differ from a pool that they are as many as."""
 
 
 @dataclass(frozen=True)
@@ -33,10 +32,6 @@ class Pool:
     """Connections where nobody says otherwise."""
     larger: str
     """How one makes it of `{}` connections."""
-
-    def is_about(self, k: Interval) -> bool:
-        """Whether so many requests in work are as many as it has connections by default."""
-        return k.low <= self.default * (1 + NEAR) and k.high >= self.default * (1 - NEAR)
 
 
 POOLS = {
@@ -63,7 +58,7 @@ def screen(seen: Symptoms) -> Screened:
             "no package is imported whose pool can be treated: SQLAlchemy, asyncpg, psycopg_pool, aiomysql"
         )
     k = seen.slope.in_work
-    default = next((pool for pool in imported if pool.is_about(k)), None)
+    default = next((pool for pool in imported if is_about(k, pool.default)), None)
     pool = default or imported[0]
     cure = Cure(
         "give connections back before the request waits for something else, and size the pool for the requests in work",

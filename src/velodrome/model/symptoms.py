@@ -169,7 +169,7 @@ class Called:
 class Statement:
     """What the app's own code sends to a database at one place, whatever values are in it."""
 
-    shape: str
+    normalized: str
     """`SELECT name FROM items WHERE id = ?`."""
     place: str
     """`/srv/shop/cart.py:12`."""
@@ -220,7 +220,7 @@ class Watched:
     waiting: Mapping[str, int] = field(default_factory=dict)
     """Most tasks at once that wait in what one of `guest/injected/marks.py` stands for."""
     statements: tuple[Statement, ...] = ()
-    """Sent to databases, by shape and place, those that took longest first."""
+    """Sent to databases, by their normalized text and place, those that took longest first."""
     followed_s: float = 0.0
     """Of the load, for how long `statements` were followed."""
     connects: Mapping[str, int] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Statements to databases are followed once each, by shape and by the line of the app that sends them."""
+"""Statements to databases are followed once each, normalized, by the line of the app that sends them."""
 
 from collections import Counter
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 from tests.guest.injected.conftest import Injected
 from tests.ward.cells import ASYNC_SESSIONS, DJANGO, REDIS, SQLALCHEMY
 
-from velodrome.guest.injected.statements import shape
+from velodrome.guest.injected.statements import normalize
 
 HEARTBEAT = {"heartbeat": {"late_s": 0.008}}
 TOLD = "\nimport time; time.sleep(1.2)\n"
@@ -186,7 +186,7 @@ def test_coroutines_wait_beside_each_other_for_statements_that_take_longer(injec
 
 
 @pytest.mark.parametrize(
-    ("statement", "shaped"),
+    ("statement", "normalized"),
     [
         (
             "SELECT a,\n  b FROM t WHERE id = 41 AND n = 'it''s 3'",
@@ -197,5 +197,7 @@ def test_coroutines_wait_beside_each_other_for_statements_that_take_longer(injec
         ("INSERT INTO t VALUES (%(a)s, %(b)s)", "INSERT INTO t VALUES (?)"),
     ],
 )
-def test_statements_that_differ_in_their_values_have_one_shape(statement: str, shaped: str) -> None:
-    assert shape(statement) == shaped
+def test_statements_that_differ_in_their_values_are_normalized_to_one(
+    statement: str, normalized: str
+) -> None:
+    assert normalize(statement) == normalized

@@ -83,7 +83,7 @@ def test_statements_of_the_load_are_counted_for_each_request() -> None:
     found = read_heartbeats([before, *lines, after], 9, 12, rps=50.0, load=(10.0, 11.0))
     assert found.followed_s == pytest.approx(1.0)
     (statement,) = found.statements
-    assert (statement.shape, statement.place) == ("SELECT ?", "/srv/a.py:3")
+    assert (statement.normalized, statement.place) == ("SELECT ?", "/srv/a.py:3")
     assert statement.each == pytest.approx(4.0)
     assert statement.seconds == pytest.approx(0.2)
 

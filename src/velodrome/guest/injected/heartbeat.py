@@ -174,7 +174,7 @@ class Call(NamedTuple):
 class Sent(NamedTuple):
     """A statement to a database, and where the app's own code sends it."""
 
-    shape: str
+    normalized: str
     """Without its values."""
     code: CodeType
     instruction: int
@@ -342,14 +342,14 @@ class Heart:
         peer = "%s:%s" % (host, port)
         self._connects[peer] = self._connects.get(peer, 0) + 1
 
-    def timer_of(self, shape: str) -> Optional[statements.Timer]:
+    def timer_of(self, normalized: str) -> Optional[statements.Timer]:
         """Return a timer for a statement that begins; None: no code of the app's own sends it."""
         frame = next(
             (outer for outer in _outwards(sys._getframe(1)) if is_own(outer.f_code.co_filename)), None
         )
         if frame is None:
             return None
-        sent = Sent(shape, frame.f_code, frame.f_lasti)
+        sent = Sent(normalized, frame.f_code, frame.f_lasti)
         spent = self._statements.get(sent, Spent(0.0, 0))
         self._statements[sent] = spent._replace(times=spent.times + 1)
         return Timer(self, sent)
@@ -641,7 +641,7 @@ def _outwards(frame: Optional[FrameType]) -> Iterator[FrameType]:
 
 def _sending(sent: Sent, spent: Spent) -> Dict[str, Any]:
     """Return where from a statement is sent, as plain data."""
-    return {"statement": sent.shape, **spent._asdict(), **_source(sent.code, sent.instruction)}
+    return {"statement": sent.normalized, **spent._asdict(), **_source(sent.code, sent.instruction)}
 
 
 def _source(code: CodeType, instruction: int) -> Dict[str, Any]:

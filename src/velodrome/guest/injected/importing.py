@@ -57,20 +57,28 @@ class Finder(MetaPathFinder):
             return (
                 None  # an app may try in each request to import what is not there: it is not looked for twice
             )
-        for finder in sys.meta_path:
-            if finder is self:
-                continue
-            find = getattr(finder, "find_spec", None)
-            spec: Optional[ModuleSpec] = find(fullname, path, target) if find is not None else None
-            if spec is None:
-                continue
-            rewriting = self._rewritten.get(os.path.realpath(spec.origin)) if spec.origin else None
-            if rewriting is not None and isinstance(spec.loader, SourceFileLoader):
-                spec.loader = Rewritten(spec.loader.name, spec.loader.path, rewriting)
-            if fullname in self._after and spec.loader is not None:
-                spec.loader = Patched(spec.loader, self._after[fullname])
+        others = [finder for finder in sys.meta_path if finder is not self]
+        spec = _find_by(others, fullname, path, target)
+        if spec is None:
+            return None
+        rewriting = self._rewritten.get(os.path.realpath(spec.origin)) if spec.origin else None
+        if rewriting is not None and isinstance(spec.loader, SourceFileLoader):
+            spec.loader = Rewritten(spec.loader.name, spec.loader.path, rewriting)
+        if fullname in self._after and spec.loader is not None:
+            spec.loader = Patched(spec.loader, self._after[fullname])
+        return spec
+
+
+def _find_by(
+    finders: Sequence[Any], fullname: str, path: Optional[Sequence[str]], target: Optional[ModuleType]
+) -> Optional[ModuleSpec]:
+    """Return what the first of these finders finds that finds something."""
+    for finder in finders:
+        find = getattr(finder, "find_spec", None)
+        spec: Optional[ModuleSpec] = find(fullname, path, target) if find is not None else None
+        if spec is not None:
             return spec
-        return None
+    return None
 
 
 class Missing(MetaPathFinder):
@@ -90,11 +98,10 @@ class Missing(MetaPathFinder):
         self, fullname: str, path: Optional[Sequence[str]], target: Optional[ModuleType] = None
     ) -> Optional[ModuleSpec]:
         """Return what finders behind this one find; count the rest."""
-        for finder in sys.meta_path[sys.meta_path.index(self) + 1 :]:
-            find = getattr(finder, "find_spec", None)
-            spec: Optional[ModuleSpec] = find(fullname, path, target) if find is not None else None
-            if spec is not None:
-                return spec
+        behind = sys.meta_path[sys.meta_path.index(self) + 1 :]
+        spec = _find_by(behind, fullname, path, target)
+        if spec is not None:
+            return spec
         self._times[fullname] = self._times.get(fullname, 0) + 1
         if self._times[fullname] >= self.TIMES and fullname not in sys.modules:
             sys.modules[fullname] = None  # type: ignore[assignment]

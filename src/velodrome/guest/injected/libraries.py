@@ -9,7 +9,7 @@ import itertools
 import os
 from functools import wraps
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Dict, List, Optional, Sequence
+from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Dict, List, NamedTuple, Optional, Sequence
 
 if TYPE_CHECKING:
     from velodrome.guest.injected.treating import Giving
@@ -436,19 +436,38 @@ def _grpc_channels(giving: Giving, count: int) -> None:
     giving.finder.after("grpc.aio", lambda module: patched(module, module.Channel, True))
 
 
-def _bound(giving: Giving, name: str, cls: Any, attribute: str, count: int, *, lower: bool = False) -> None:
-    """Have instances of a class that are made with a lower bound get this one; `lower`: those with a higher one."""
-    before = cls.__init__
+class Bound(NamedTuple):
+    """Where a package keeps how many connections there may be, as an attribute of what it makes."""
 
-    @wraps(before)
-    def init(self: Any, *args: Any, **more: Any) -> None:
-        before(self, *args, **more)
-        bound = getattr(self, attribute, None)
-        if isinstance(bound, int) and (bound > count if lower else 0 < bound < count):
-            setattr(self, attribute, count)
-            giving.took(name)
+    module: str
+    cls: str
+    attribute: str
 
-    cls.__init__ = init
+
+def _set_bounds(
+    giving: Giving, name: str, count: int, bounds: Sequence[Bound], *, lower: bool = False
+) -> None:
+    """Have what is made with a lower bound get this one; `lower`: what is made with a higher one."""
+
+    def patched(bound: Bound) -> Callable[[ModuleType], None]:
+        def patch(module: ModuleType) -> None:
+            cls: Any = getattr(module, bound.cls)
+            before = cls.__init__
+
+            @wraps(before)
+            def init(self: Any, *args: Any, **more: Any) -> None:
+                before(self, *args, **more)
+                there = getattr(self, bound.attribute, None)
+                if isinstance(there, int) and (there > count if lower else 0 < there < count):
+                    setattr(self, bound.attribute, count)
+                    giving.took(name)
+
+            cls.__init__ = init
+
+        return patch
+
+    for bound in bounds:
+        giving.finder.after(bound.module, patched(bound))
 
 
 def _database_pools(giving: Giving, count: int) -> None:
@@ -486,13 +505,10 @@ def _database_pools(giving: Giving, count: int) -> None:
 
         module.Pool.__init__ = init
 
-    def bound(cls: str, attribute: str) -> Callable[[ModuleType], None]:
-        return lambda module: _bound(giving, name, getattr(module, cls), attribute, count)
-
     giving.finder.after("sqlalchemy.pool.impl", sqlalchemy)
     giving.finder.after("aiomysql.pool", aiomysql)
-    giving.finder.after("asyncpg.pool", bound("Pool", "_maxsize"))
-    giving.finder.after("psycopg_pool.base", bound("BasePool", "_max_size"))
+    bounds = [Bound("asyncpg.pool", "Pool", "_maxsize"), Bound("psycopg_pool.base", "BasePool", "_max_size")]
+    _set_bounds(giving, name, count, bounds)
 
 
 def _client_connections(giving: Giving, count: int) -> None:
@@ -513,23 +529,20 @@ def _client_connections(giving: Giving, count: int) -> None:
 
         module.TCPConnector.__init__ = init
 
-    def bound(cls: str) -> Callable[[ModuleType], None]:
-        return lambda module: _bound(giving, name, getattr(module, cls), "_max_connections", count)
-
     giving.finder.after("aiohttp.connector", aiohttp)
-    giving.finder.after("httpcore._async.connection_pool", bound("AsyncConnectionPool"))
-    giving.finder.after("httpcore._sync.connection_pool", bound("ConnectionPool"))
+    _set_bounds(giving, name, count, _of_httpx("_max_connections"))
 
 
 def _httpx_kept(giving: Giving, count: int) -> None:
     """Have clients of httpx that keep more idle connections keep so many."""
+    _set_bounds(giving, "httpx-kept", count, _of_httpx("_max_keepalive_connections"), lower=True)
 
-    def bound(cls: str) -> Callable[[ModuleType], None]:
-        attribute = "_max_keepalive_connections"
-        return lambda module: _bound(giving, "httpx-kept", getattr(module, cls), attribute, count, lower=True)
 
-    giving.finder.after("httpcore._async.connection_pool", bound("AsyncConnectionPool"))
-    giving.finder.after("httpcore._sync.connection_pool", bound("ConnectionPool"))
+def _of_httpx(attribute: str) -> List[Bound]:
+    return [
+        Bound("httpcore._async.connection_pool", "AsyncConnectionPool", attribute),
+        Bound("httpcore._sync.connection_pool", "ConnectionPool", attribute),
+    ]
 
 
 def _raising_pools(giving: Giving, count: int) -> None:
@@ -543,21 +556,20 @@ def _raising_pools(giving: Giving, count: int) -> None:
         def init(self: Any, *args: Any, **more: Any) -> None:
             before(self, *args, **more)
             bound = getattr(self, "max_connections", None)
-            if (
-                bound is not None and bound < count and type(self) is pool
-            ):  # one that waits is derived from it
+            # One that waits is derived from it.
+            if bound is not None and bound < count and type(self) is pool:
                 self.max_connections = count
                 giving.took(name)
 
         pool.__init__ = init
 
-    def bound(cls: str, attribute: str) -> Callable[[ModuleType], None]:
-        return lambda module: _bound(giving, name, getattr(module, cls), attribute, count)
-
     giving.finder.after("redis.connection", redis)
     giving.finder.after("redis.asyncio.connection", redis)
-    giving.finder.after("playhouse.pool", bound("PooledDatabase", "_max_connections"))
-    giving.finder.after("psycopg2.pool", bound("AbstractConnectionPool", "maxconn"))
+    bounds = [
+        Bound("playhouse.pool", "PooledDatabase", "_max_connections"),
+        Bound("psycopg2.pool", "AbstractConnectionPool", "maxconn"),
+    ]
+    _set_bounds(giving, name, count, bounds)
 
 
 SETTERS = (

@@ -22,26 +22,22 @@ from velodrome.guest.injected.importing import Finder
 
 
 class Timer:
-    """Runs while one statement does; it may run several times."""
+    """Runs while one statement does; it may run several times. This one does nothing."""
+
+    longer_s = 0.0
+    """For how long what sent the statement is to wait before it goes on; seconds."""
 
     def begin(self) -> None:
         """Run."""
-        raise NotImplementedError
 
     def end(self) -> None:
         """Stop."""
-        raise NotImplementedError
-
-    @property
-    def longer_s(self) -> float:
-        """For how long what sent the statement is to wait before it goes on; seconds."""
-        return 0.0
 
 
 TimerOf = Callable[[str], Optional[Timer]]
-"""Called with the shape of a statement that begins; None: it is not followed."""
+"""Called with a normalized statement that begins; None: it is not followed."""
 TextOf = Callable[[Tuple[Any, ...]], str]
-"""Returns the shape of a statement, given the arguments of what sends it; empty: it sends none."""
+"""Returns the normalized statement, given the arguments of what sends it; empty: it sends none."""
 TEXT = 300
 """Characters kept of a statement."""
 COROUTINE = 0x80
@@ -94,8 +90,8 @@ def follow(finder: Finder, timer_of: TimerOf) -> None:
 
 def _followed(before: Callable[..., Any], text_of: TextOf, timer_of: TimerOf) -> Callable[..., Any]:
     def begin(args: Tuple[Any, ...]) -> Optional[Timer]:
-        shape = text_of(args) if args and _inside.get() is None else ""
-        timer = timer_of(shape) if shape else None
+        normalized = text_of(args) if args and _inside.get() is None else ""
+        timer = timer_of(normalized) if normalized else None
         if timer is not None:
             _inside.set(timer)
             timer.begin()
@@ -154,7 +150,7 @@ async def _wait_on_loop(seconds: float) -> None:
 
 
 @lru_cache(maxsize=1000)
-def shape(statement: str) -> str:
+def normalize(statement: str) -> str:
     """Return a statement of SQL without its values, so that those that differ in these alone are the same."""
     text = " ".join(statement[: 8 * TEXT].split())
     return _LISTS.sub("(?)", _VALUES.sub("?", text))[:TEXT]
@@ -163,7 +159,7 @@ def shape(statement: str) -> str:
 def _sql(statement: Any) -> str:
     if isinstance(statement, bytes):
         statement = statement.decode("utf-8", "replace")
-    return shape(str(statement))
+    return normalize(str(statement))
 
 
 def _executed_there(args: Tuple[Any, ...]) -> str:

@@ -441,24 +441,18 @@ def _sqlite_waits(giving: Giving, seconds: float) -> None:
     statements.in_sqlite(giving.finder, execute, connected)
 
 
-def _statements_longer(giving: Giving, shapes: Mapping[str, float]) -> None:
-    """Have statements of these shapes take so many seconds longer."""
+def _statements_longer(giving: Giving, longer_s: Mapping[str, float]) -> None:
+    """Have statements, given without their values, take so many seconds longer."""
 
-    class Longer(statements.Timer):
-        def __init__(self, seconds: float) -> None:
-            self._seconds = seconds
+    def timer_of(normalized: str) -> Optional[statements.Timer]:
+        if normalized not in longer_s:
+            return None
+        giving.took("statements-longer")
+        timer = statements.Timer()
+        timer.longer_s = longer_s[normalized]
+        return timer
 
-        def begin(self) -> None:
-            giving.took("statements-longer")
-
-        def end(self) -> None:
-            pass
-
-        @property
-        def longer_s(self) -> float:
-            return self._seconds
-
-    statements.follow(giving.finder, lambda shape: Longer(shapes[shape]) if shape in shapes else None)
+    statements.follow(giving.finder, timer_of)
 
 
 GATHERED = "__velodrome_gathered__"
