@@ -10,7 +10,13 @@ import sys
 import traceback
 from typing import Any, List, NoReturn
 
-from velodrome.guest.raw.process import arguments, command, sigterm_held_back, sigterm_let_through
+from velodrome.guest.raw.process import (
+    arguments,
+    command,
+    end_on_sigterm,
+    sigterm_held_back,
+    sigterm_let_through,
+)
 from velodrome.guest.stack import Launch, Process, Stack
 from velodrome.guest.stacks._streams import let_go, life_line, serve
 from velodrome.guest.workers import listen, load
@@ -61,23 +67,28 @@ def serve_in_child(converse: Any, listener: socket.socket, backlog: int, life: i
         os._exit(status)
 
 
+def end_children(children: List[int]) -> None:
+    """End the children and wait for them."""
+    for pid in children:
+        os.kill(pid, signal.SIGTERM)  # not collected yet, so the id is still theirs
+    for pid in children:
+        os.waitpid(pid, 0)
+
+
 def main() -> None:
     """Serve till SIGTERM, then end the children and wait for them."""
     options = arguments("backlog", "workers")
     converse = load(options.app)
     listener = listen(options.host, options.port, options.backlog)
-    # Until the loop has its own handler.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     children: List[int] = []
+    # Children may serve before this process has a loop, and the loop its own handler.
+    end_on_sigterm(lambda: end_children(children))
     try:
         with sigterm_held_back():
-            children = fork_children(converse, listener, options.backlog, options.workers - 1)
+            children += fork_children(converse, listener, options.backlog, options.workers - 1)
         asyncio.run(serve(converse, listener, options.backlog))
     finally:
-        for pid in children:
-            os.kill(pid, signal.SIGTERM)  # not collected yet, so the id is still theirs
-        for pid in children:
-            os.waitpid(pid, 0)
+        end_children(children)
 
 
 if __name__ == "__main__":
