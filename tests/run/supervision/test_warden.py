@@ -196,6 +196,25 @@ def test_where_everyone_is_stopped_the_deaf_are_killed(tmp_path: Path) -> None:
     assert gone(family)
 
 
+FORKS_ON = """
+import os, time
+for number in range(2000):
+    if os.fork() == 0:
+        time.sleep(600)
+    if number == 20:
+        print("up", flush=True)
+    time.sleep(0.0005)
+"""
+
+
+def test_where_everyone_is_stopped_what_is_forked_meanwhile_is_stopped_too() -> None:
+    tree = Ward(order(FORKS_ON, stop_everyone=True))
+    wait_for(tree, "up")
+    ending = tree.stop(20.0)
+    assert not ending.hung
+    assert ending.orphans == 0
+
+
 def test_a_stopped_server_is_woken_to_obey_its_stop_signal() -> None:
     tree = Ward(order("import os; print('up', flush=True); os.kill(os.getpid(), 19)"))
     wait_for(tree, "up")

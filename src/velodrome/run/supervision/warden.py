@@ -307,17 +307,31 @@ class Tree:
 
     def ask_all(self) -> bool:
         """Stop signal to the whole tree, and time to obey; whether it did. What is started to obey is left alone."""
-        for pid, (start, _) in self.alive().items():
-            for number in (self.order["stop_signal"], signal.SIGCONT):
-                send(pid, start, number, self.is_ours)
+        asked = self.ask(self.alive())
+        last = time.clock_gettime(time.CLOCK_BOOTTIME) * os.sysconf("SC_CLK_TCK")
         until = time.monotonic() + self.deadline_s
         while left := self.reap():
             if time.monotonic() >= until:
                 break
             self.pause(0.02)
+            # What a process forked after the tree was read, and before its own signal came, nobody else would ask.
+            asked |= self.ask(
+                {
+                    pid: (start, state)
+                    for pid, state, parent, start in processes()
+                    if parent == os.getpid() and start <= last and (pid, start) not in asked
+                }
+            )
             if self.parent_gone:
                 until = min(until, time.monotonic() + self.deadline_s)
         return not left
+
+    def ask(self, found: Found) -> set[tuple[int, int]]:
+        """Send the stop signal to processes; return them."""
+        for pid, (start, _) in found.items():
+            for number in (self.order["stop_signal"], signal.SIGCONT):
+                send(pid, start, number, self.is_ours)
+        return {(pid, start) for pid, (start, _) in found.items()}
 
     def kill_all(self) -> list[int]:
         """Kill until nothing is left; return what survived even that."""
