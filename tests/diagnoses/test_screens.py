@@ -4,6 +4,7 @@ import inspect
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 from tests.ward.made import (
@@ -32,7 +33,17 @@ from velodrome.guest.injected.heartbeat import NATIVE
 from velodrome.guest.injected.marks import NAMES, WAITS
 from velodrome.guest.injected.treating import TREATMENTS
 from velodrome.model.diagnosis import Met, Probe
-from velodrome.model.symptoms import Called, Frame, HeldUp, Reused, Statement, Stepped, Symptoms, Waits
+from velodrome.model.symptoms import (
+    Called,
+    Collected,
+    Frame,
+    HeldUp,
+    Reused,
+    Statement,
+    Stepped,
+    Symptoms,
+    Waits,
+)
 from velodrome.run.instruments.situations import SITUATIONS
 
 HASHING = replace(
@@ -344,6 +355,21 @@ def test_one_worker_is_never_hot_nor_are_several_on_one_cpu() -> None:
     assert isinstance(catalogue()["hot-workers"].screen(meeting("hot-workers", 48, 48)), Absent)
     alone = meeting("hot-workers", 48, 48, setting=replace(SETTING, workers=1))
     assert isinstance(catalogue()["hot-workers"].screen(alone), Absent)
+
+
+def test_collections_that_only_a_heartbeat_makes_are_no_pauses_of_the_app() -> None:
+    seen = SUSPICIOUS["gc-pause"]
+    fault = catalogue()["gc-pause"]
+    assert fault.collects is not None
+    assert seen.watched is not None
+    assert fault.collects(cast(Collected, seen.watched.collected))
+    assert isinstance(fault.screen(replace(seen, collected=Collected(3.0, 0.06, 0.02))), Absent)
+    assert isinstance(fault.screen(replace(seen, collected=Collected(3.0, 0.3, 0.1))), Suspect)
+
+
+def test_a_long_collection_that_one_request_in_a_thousand_meets_is_of_no_p99() -> None:
+    screen = catalogue()["gc-pause"].screen
+    assert isinstance(screen(replace(SEEN, collected=Collected(100.0, 0.1, 0.1))), Absent)
 
 
 def test_memory_that_comes_and_goes_does_not_grow() -> None:

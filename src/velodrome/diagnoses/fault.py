@@ -18,7 +18,7 @@ from typing import Literal
 from velodrome.guest import plugins
 from velodrome.model.diagnosis import AS_IT_IS, Cure, Evidence, Met, Probe, Treatment
 from velodrome.model.quantity import Interval, significant
-from velodrome.model.symptoms import Called, Setting, Symptoms
+from velodrome.model.symptoms import Called, Collected, Setting, Symptoms
 
 
 @dataclass(frozen=True)
@@ -103,6 +103,9 @@ class Fault:
     """Returns what is tried once on the server of the screens, whose outcome is `Symptoms.met[name]`; None: nothing."""
     steps: bool = False
     """Whether its screen looks at what the app does when its third parties take longer (`Symptoms.stepped`)."""
+    collects: Callable[[Collected], bool] | None = None
+    """Whether collections of garbage that a heartbeat met are so much that they are timed once more without one
+    (`Symptoms.collected`); None: it is not about them."""
     elsewhere: Mapping[str, str] = field(default_factory=dict)
     """Stacks on which an experiment serves the app, each by the stack in whose place it is."""
 

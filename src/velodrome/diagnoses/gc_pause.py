@@ -3,36 +3,36 @@
 from velodrome.diagnoses.fault import Absent, Experiment, Fault, Screened, Suspect, Unknown
 from velodrome.model.diagnosis import Cure, Evidence, Treatment
 from velodrome.model.quantity import significant
-from velodrome.model.symptoms import Symptoms
+from velodrome.model.symptoms import Collected, Symptoms
 
-LONG_S = 0.05
-SHARE = 0.08
-"""Of the time: from either on it is looked into. A heartbeat in the process alone makes for 30 ms and 4 %."""
+LONG_S, MET = 0.05, 0.01
+"""A collection is long from here on; shorter ones, and those that no more than so many requests meet, are of no p99."""
+MUCH = 0.08
+"""Of the time, from which on short ones are looked into, too."""
 CONNECTIONS = 8
 SECONDS = 2.0
 
 
+def is_much(found: Collected) -> bool:
+    """Whether throughput or p99 may show it."""
+    return found.share >= MUCH or (found.longest_s >= LONG_S and found.share >= MET)
+
+
 def screen(seen: Symptoms) -> Screened:
     """Look for long collections, or many."""
-    watched = seen.watched
-    if watched is None or not watched.seconds:
+    found = seen.collected or (seen.watched.collected if seen.watched else None)
+    if found is None:
         return Unknown("no heartbeat came out of its processes")
-    share = watched.collections_s / watched.seconds
-    longest_ms = 1000 * watched.longest_collection_s
     sentence = (
-        f"the whole heap was collected for {share:.1%} of the time, "
-        f"at most for {significant(longest_ms)} ms at once"
+        f"the whole heap was collected for {found.share:.1%} of the time, "
+        f"at most for {significant(1000 * found.longest_s)} ms at once"
     )
     evidence = Evidence(
         "counter",
         sentence,
-        {
-            "collections_s": watched.collections_s,
-            "longest_s": watched.longest_collection_s,
-            "of_s": watched.seconds,
-        },
+        {"collections_s": found.collections_s, "longest_s": found.longest_s, "of_s": found.seconds},
     )
-    if watched.longest_collection_s < LONG_S and share < SHARE:
+    if not is_much(found):
         return Absent(sentence, (evidence,))
     cure = Cure(
         "collect once and freeze what is left when the app is warm, so that later collections do not visit it",
@@ -42,11 +42,11 @@ def screen(seen: Symptoms) -> Screened:
     )
     frozen = Treatment("gc.freeze() when warm", {"collector": "freeze"})
     return Suspect(
-        min(0.9, 0.5 + share),
+        min(0.9, 0.5 + found.share),
         sentence,
         (Experiment(frozen, CONNECTIONS, cure, ("rps", "p99_ms"), takes="collector", seconds=SECONDS),),
         (evidence,),
-        loss=min(share, 0.9),
+        loss=min(found.share, 0.9),
     )
 
 
@@ -57,4 +57,5 @@ fault = Fault(
     "Requests wait while the garbage collector goes through what the app keeps for good.",
     "With gc.freeze() when the app is warm, throughput or p99 is better.",
     screen,
+    collects=is_much,
 )

@@ -58,6 +58,7 @@ LATE_S = 0.008
 """A loop that gives no sign of life for so long is late."""
 BEATING = Treatment("heartbeat", {"heartbeat": {"late_s": LATE_S}})
 """With the instrument that shows it."""
+COLLECTING = Treatment("collections of garbage timed", {"collections": True})
 
 
 @dataclass(frozen=True)

@@ -183,6 +183,21 @@ class Statement:
 
 
 @dataclass(frozen=True)
+class Collected:
+    """Collections of the whole heap under load, in the process that spends most on them."""
+
+    seconds: float
+    """Of the load."""
+    collections_s: float
+    longest_s: float
+
+    @property
+    def share(self) -> float:
+        """Of the time."""
+        return self.collections_s / self.seconds
+
+
+@dataclass(frozen=True)
 class Watched:
     """What a heartbeat beside the event loop saw during a load."""
 
@@ -231,6 +246,13 @@ class Watched:
     """What happened when; None: it is not known when the load began."""
     left_behind: frozenset[str] = frozenset()
     """Names of threads that were there before a process was forked, and are not in it."""
+
+    @property
+    def collected(self) -> Collected | None:
+        """Collections of the whole heap; None: nobody looked."""
+        if not self.seconds:
+            return None
+        return Collected(self.seconds, self.collections_s, self.longest_collection_s)
 
     @property
     def longest_queue(self) -> Waits | None:
@@ -390,6 +412,8 @@ class Symptoms:
     """With third parties that take longer; None: it has none that velodrome simulates, or it was not tried."""
     counted: Counted | None = None
     """Of loads that were measured for another purpose; the doctor's own screens have none."""
+    collected: Collected | None = None
+    """Without a heartbeat, whose own work makes the collector run more often; None: with it, there was little."""
 
     @property
     def in_work_each(self) -> float:

@@ -32,6 +32,7 @@ from velodrome.model.condition import Condition, write_condition
 from velodrome.model.diagnosis import (
     AS_IT_IS,
     BEATING,
+    COLLECTING,
     Arms,
     Counts,
     Diagnosis,
@@ -59,7 +60,17 @@ from velodrome.model.errors import (
 from velodrome.model.load import Limits, Link
 from velodrome.model.quantity import significant
 from velodrome.model.search import Ending, RateCapacity, RateFound
-from velodrome.model.symptoms import Point, Reused, Setting, Slope, Stepped, Symptoms, Waits, Watched
+from velodrome.model.symptoms import (
+    Collected,
+    Point,
+    Reused,
+    Setting,
+    Slope,
+    Stepped,
+    Symptoms,
+    Waits,
+    Watched,
+)
 from velodrome.model.trial import Contestant, Trial
 from velodrome.run.instruments import arms, heartbeat, screens, situations
 from velodrome.run.instruments.standing import Standing, contestant_of, say_warm, serve_treated, standing
@@ -450,6 +461,7 @@ class Case:
         except NOT_SERVED as error:
             failed.append(str(error).splitlines()[0])
             version = ""
+        collected = self._time_collections(watched, failed)
         steps = self._step_third_parties(found[0] if found else None, failed)
         self._follower.preparing(f"screened in {quantity.duration(time.monotonic() - began)}")
         return Symptoms(
@@ -466,7 +478,23 @@ class Case:
             dict(self._met),
             *self._in_use,
             steps,
+            collected=collected,
         )
+
+    def _time_collections(self, watched: Watched | None, failed: list[str]) -> Collected | None:
+        """Time collections of garbage without a heartbeat, where there was much of that with one."""
+        found = watched.collected if watched else None
+        asked = [fault.collects for fault in self._faults.values() if fault.collects is not None]
+        if found is None or not any(is_much(found) for is_much in asked):
+            return None
+        try:
+            with standing(self._trial, self._lab, self._base.plus(COLLECTING)) as server:
+                server.warm()
+                seconds = max(WATCHED_S, WAVES * self._each_s)
+                return heartbeat.time_collections(server, LEAST_CONNECTIONS, seconds)
+        except NOT_SERVED as error:
+            failed.append(str(error).splitlines()[0])
+            return None
 
     def _step_third_parties(self, found: Slope | None, failed: list[str]) -> Stepped | None:
         """Have third parties take longer, where a fault is looked for that this shows."""

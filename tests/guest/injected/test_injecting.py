@@ -215,6 +215,23 @@ def test_what_is_there_when_the_app_is_warm_is_frozen(injected: Injected) -> Non
     assert injected.took() == {"collector"}
 
 
+def test_long_collections_are_timed_in_each_process(injected: Injected) -> None:
+    program = """
+        import gc, os
+        kept = [[number] for number in range(300_000)]
+        gc.collect()
+        if os.fork() == 0:
+            gc.collect()
+            os._exit(0)
+        os.wait()
+        print(os.getpid())
+    """
+    parent = int(injected.run(program, {"collections": True}))
+    lines = [line for line in injected.lines("gc") if line["generation"] == 2]
+    assert {line["pid"] == parent for line in lines} == {True, False}
+    assert all(0.001 <= line["gc"] < 20 for line in lines)
+
+
 def test_the_sitecustomize_of_the_app_is_imported_all_the_same(injected: Injected) -> None:
     (injected.app / "sitecustomize.py").write_text("import builtins\nbuiltins.there = 'theirs'\n")
     assert injected.run("print(there)", {"nodelay": True}) == "theirs\n"

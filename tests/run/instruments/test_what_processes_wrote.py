@@ -1,11 +1,13 @@
 """What is read out of a folder that belongs to a foreign process: lines of JSON, and nothing that a link leads to."""
 
 import json
+import time
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
+from velodrome.run.instruments import heartbeat
 from velodrome.run.instruments.standing import MOST_BYTES, Standing
 
 pytestmark = pytest.mark.unit
@@ -57,3 +59,19 @@ def test_live_blocks_are_the_sum_of_what_processes_counted_for_this_time(tmp_pat
     assert server(tmp_path).live_blocks() == 130
     assert server(tmp_path).live_blocks() == 185
     assert server(tmp_path).live_blocks() is None, "nobody answers any more"
+
+
+def test_collections_are_those_of_the_process_that_spends_most_on_them(tmp_path: Path) -> None:
+    class Loaded(Standing):
+        def run_closed_loop(self, *_: Any, **__: Any) -> Any:
+            at = time.monotonic()
+            for pid, spent in ((1, (0.2, 0.1)), (2, (0.25,))):
+                lines = [{"gc": one, "at": at, "generation": 2, "pid": pid} for one in spent]
+                lines += [{"gc": 9, "at": at - 60, "generation": 2, "pid": pid}]  # before the load
+                lines += [{"gc": 9, "at": at, "generation": 1, "pid": pid}]  # of young objects
+                (tmp_path / f"gc-{pid}.jsonl").write_text("\n".join(map(json.dumps, lines)))
+
+    nothing = cast(Any, None)
+    found = heartbeat.time_collections(Loaded(nothing, nothing, nothing, tmp_path), 8, 1.0)
+    assert found.collections_s == pytest.approx(0.3)
+    assert found.longest_s == 0.2

@@ -9,10 +9,11 @@ thread again and again, and reads from the kernel how long that thread ran, and 
 of the process ran meanwhile (`others_s`). The asyncio log of slow callbacks, which
 comes afterwards, names the callback alone and cannot tell the two apart.
 
-`heart-<pid>.jsonl` in the folder gets a line for each time the loop was late (`stall`), one for each collection of
-garbage that took a millisecond and was not begun by the heartbeat itself (`gc`), and every half second one on what was
-seen since (`seen`): among that where the tasks of asyncio wait, by the innermost await of the app's own, and how often
-the process connected to whom. Times are seconds of `time.monotonic`, which all processes of a machine share on Linux.
+`heart-<pid>.jsonl` in the folder gets a line for each time the loop was late (`stall`), and every half second one on
+what was seen since (`seen`): among that where the tasks of asyncio wait, by the innermost await of the app's own, and
+how often the process connected to whom. `gc-<pid>.jsonl` gets one for each collection of garbage that took a
+millisecond (`Collections`, which also works without a heartbeat). Times are seconds of `time.monotonic`, which all
+processes of a machine share on Linux.
 """
 
 from __future__ import annotations
@@ -222,6 +223,26 @@ class Waits(NamedTuple):
     """At once."""
 
 
+class Collections:
+    """Writes a line for each collection of garbage that takes a millisecond, to `gc-<pid>.jsonl` in a folder."""
+
+    def __init__(self, folder: str, is_own: Callable[[], bool] = lambda: False) -> None:
+        """`is_own` says whether the thread that collects is velodrome's."""
+        self._folder, self._is_own, self._began = folder, is_own, 0.0
+        gc.callbacks.append(self._collected)
+
+    def _collected(self, phase: str, info: Dict[str, int]) -> None:
+        now = monotonic()
+        if phase == "start":
+            self._began = now
+        elif now - self._began >= SHORT_GC_S and not self._is_own():
+            pid = os.getpid()
+            line = {"gc": now - self._began, "at": self._began, "generation": info["generation"], "pid": pid}
+            # Not kept open: an app may close what it does not know, and have a connection by that number then.
+            with suppress(OSError), open(os.path.join(self._folder, "gc-%d.jsonl" % pid), "a") as file:
+                file.write(json.dumps(line) + "\n")
+
+
 class Heart:
     """Watches the loop of a process: the one that was started last, which in servers is the one that serves."""
 
@@ -229,7 +250,7 @@ class Heart:
         self._folder, self._late_s = folder, late_s
         self._loop: Optional[Loop] = None
         self._file: Optional[IO[str]] = None
-        self._began_gc, self._ident = 0.0, 0
+        self._ident = 0
         self._samples: Dict[str, float] = {"all": 0.0}
         self._calls: Dict[Call, float] = {}
         self._statements: Dict[Sent, Spent] = {}
@@ -244,7 +265,8 @@ class Heart:
         self._left_behind: List[str] = []
         self._native = False
         self._lines = allocate_lock()
-        gc.callbacks.append(self._collected)
+        # The heartbeat's own garbage is none of the app's.
+        Collections(folder, lambda: get_ident() == self._ident)
         self._start()
 
     def watch(self, cls: Any, run: str = "run_forever", ask: str = "call_soon_threadsafe") -> None:
@@ -526,17 +548,6 @@ class Heart:
         self._late, self._samples, self._threads, self._calls = 0.0, {"all": 0.0}, {}, {}
         self._waits, self._waiting, self._connects, self._statements = {}, {}, {}, {}
         self._write(line)
-
-    def _collected(self, phase: str, info: Dict[str, int]) -> None:
-        now = monotonic()
-        if phase == "start":
-            self._began_gc = now
-        elif get_ident() == self._ident:
-            return  # the heartbeat's own garbage
-        elif now - self._began_gc >= SHORT_GC_S and self._lines.acquire(False):
-            # Never waits: a collection can begin while this thread writes a line of its own.
-            self._lines.release()
-            self._write({"gc": now - self._began_gc, "at": self._began_gc, "generation": info["generation"]})
 
     def _write(self, line: Dict[str, Any]) -> None:
         if not self._lines.acquire(timeout=0.1):

@@ -576,6 +576,13 @@ def _heartbeat(giving: Giving, how: Mapping[str, float]) -> None:
     os.register_at_fork(before=heart.forks, after_in_child=heart.forked)
 
 
+def _collections(giving: Giving, wanted: bool) -> None:
+    """Note how long collections of garbage take."""
+    from velodrome.guest.injected import heartbeat
+
+    heartbeat.Collections(giving.folder)
+
+
 TREATMENTS = {
     "anyio-tokens": _anyio_tokens,
     "default-executor": _default_executor,
@@ -590,6 +597,7 @@ TREATMENTS = {
     "gathered": _gather_awaits,
     "few-ports": _few_ports,
     "heartbeat": _heartbeat,
+    "collections": _collections,
     "background-detached": _background_detached,
     "reuseport": _reuseport,
     "read-body": _read_body,

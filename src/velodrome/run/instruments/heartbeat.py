@@ -17,7 +17,7 @@ from typing import Any
 from velodrome.guest.injected.marks import OWN
 from velodrome.model.diagnosis import Collection, Sampled, Stall, Timeline
 from velodrome.model.measurement import Measurement
-from velodrome.model.symptoms import Called, Frame, HeldUp, Run, Statement, Waits, Watched
+from velodrome.model.symptoms import Called, Collected, Frame, HeldUp, Run, Statement, Waits, Watched
 from velodrome.run.drivers.driver import LoadEvent
 from velodrome.run.instruments.standing import Standing, figures
 
@@ -46,10 +46,27 @@ def watch(server: Standing, connections: int, seconds: float) -> Watched:
 
     measured = server.run_closed_loop(connections, seconds, also=on)
     time.sleep(SETTLE_S)
-    lines = server.read_lines()
+    lines = [*server.read_lines(), *server.read_lines("gc")]
     span = (loaded[0], loaded[0] + seconds) if loaded else None
     found = read_heartbeats(lines, began, time.monotonic(), figures(measured).rps, span)
     return replace(found, timeline=timeline(lines, loaded[0], measured)) if loaded else found
+
+
+def time_collections(server: Standing, connections: int, seconds: float) -> Collected:
+    """Measure a closed loop and return what garbage was collected meanwhile, under the treatment `COLLECTING`.
+
+    Raises NoServerError.
+    """
+    began = time.monotonic()
+    server.run_closed_loop(connections, seconds)
+    ended = time.monotonic()
+    each: dict[Any, list[float]] = {}
+    for line in server.read_lines("gc"):
+        with suppress(KeyError, TypeError, ValueError):
+            if began <= float(line["at"]) <= ended and int(line["generation"]) >= OLDEST:
+                each.setdefault(line["pid"], []).append(float(line["gc"]))
+    most = max(each.values(), key=math.fsum, default=[])
+    return Collected(ended - began, math.fsum(most), max(most, default=0.0))
 
 
 def timeline(lines: Iterable[Mapping[str, Any]], begin: float, measured: Measurement) -> Timeline:
