@@ -473,6 +473,20 @@ PSYCOPG = """
     print([pool("", open=False, **more).max_size for pool, more in (
         (ConnectionPool, {"min_size": 4}), (AsyncConnectionPool, {"max_size": 300}))])
 """
+AIOMYSQL = """
+    import asyncio
+    from aiomysql import create_pool
+
+    async def main():
+        pools = [await create_pool(minsize=0, **more) for more in ({}, {"maxsize": 300})]
+        print([pool.maxsize for pool in pools])
+
+    asyncio.run(main())
+"""
+PSYCOPG2 = """
+    from psycopg2.pool import SimpleConnectionPool, ThreadedConnectionPool
+    print([SimpleConnectionPool(0, 10).maxconn, ThreadedConnectionPool(0, 300).maxconn])
+"""
 CLIENTS_OF_HTTPX = """
     import httpx
     limits = httpx.Limits(max_connections=300)
@@ -503,8 +517,10 @@ PEEWEE = """
     [
         (ASYNCPG, ("asyncpg==0.31.0",), "database-pools", 10),
         (PSYCOPG, ("psycopg[binary]==3.2.13", "psycopg-pool==3.2.8"), "database-pools", 4),
+        (AIOMYSQL, ("aiomysql==0.3.2",), "database-pools", 10),
         (CLIENTS_OF_HTTPX, (HTTPX,), "client-connections", 100),
         (PEEWEE, ("peewee==3.18.3",), "raising-pools", 20),
+        (PSYCOPG2, ("psycopg2-binary==2.9.11",), "raising-pools", 10),
     ],
 )
 def test_pools_that_are_smaller_are_made_larger_and_others_are_left(
