@@ -28,8 +28,10 @@ from tests.ward.made import (
 
 import velodrome.diagnoses
 from velodrome.diagnoses.blocking_call import in_a_thread
+from velodrome.diagnoses.connector_limit import CLIENTS
 from velodrome.diagnoses.fault import Absent, Suspect, Unknown, catalogue
-from velodrome.guest.injected.heartbeat import NATIVE
+from velodrome.diagnoses.pool_exhausted import POOLS
+from velodrome.guest.injected.heartbeat import LIBRARIES, NATIVE
 from velodrome.guest.injected.marks import NAMES, WAITS
 from velodrome.guest.injected.treating import TREATMENTS
 from velodrome.model.diagnosis import Met, Probe
@@ -398,6 +400,10 @@ def test_a_screen_looks_for_marks_that_the_heartbeat_sets() -> None:
     watched = [one for seen in SUSPICIOUS.values() for one in (seen.watched, seen.watched_alone) if one]
     seen = {mark for one in watched for mark in one.shares}
     assert seen == set(NAMES)
+
+
+def test_a_screen_asks_for_packages_that_the_heartbeat_reports() -> None:
+    assert {*POOLS, *(client.package for client in CLIENTS)} <= {*LIBRARIES}
 
 
 def test_a_screen_looks_for_waits_that_the_heartbeat_knows() -> None:

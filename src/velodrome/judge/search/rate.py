@@ -27,8 +27,8 @@ BENDS = (3.0, 6.0, 12.0, 25.0, 50.0, 100.0, 200.0, 400.0)
 BURSTS = (1.0, 3.0, 8.0, 20.0, 50.0, 120.0)
 """How many late requests come together; all equally likely beforehand."""
 SPREADS = ((0.01, 0.05), (0.02, 0.05), (0.04, 0.3), (0.08, 0.4), (0.14, 0.2))
-"""Standard deviations of the boots' edges, as parts of the rate, and how likely each is beforehand. Boots differ by 5 to
-10 %; a few that happen to lie close together must not persuade the search of less (`benchmarks/queues.py`)."""
+"""Standard deviations of the boots' edges, as parts of the rate, and how likely each is beforehand. Boots differ by 5
+to 10 %; a few that happen to lie close together must not persuade the search of less (`benchmarks/queues.py`)."""
 MOST = 8.0
 """Times what is allowed: shares above it say that a rate is too high, and no more by how much."""
 BEND = 2.0
