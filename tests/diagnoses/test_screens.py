@@ -28,9 +28,11 @@ from tests.ward.made import (
 
 import velodrome.diagnoses
 from velodrome.diagnoses.blocking_call import in_a_thread
+from velodrome.diagnoses.built_per_request import BUILT
 from velodrome.diagnoses.connector_limit import CLIENTS
 from velodrome.diagnoses.fault import Absent, Suspect, Unknown, catalogue
 from velodrome.diagnoses.pool_exhausted import POOLS
+from velodrome.guest.injected.building import KINDS, MARK
 from velodrome.guest.injected.heartbeat import LIBRARIES, NATIVE
 from velodrome.guest.injected.marks import NAMES, WAITS
 from velodrome.guest.injected.treating import TREATMENTS
@@ -77,6 +79,10 @@ SUSPICIOUS = {
     "log-cost": replace(SEEN, watched=replace(QUIET, shares={"logging": 0.5})),
     "n-plus-one": sending(EACH_ROW),
     "httpx-kept": replace(SEEN, watched=replace(QUIET, shares={"httpcore-search": 0.5})),
+    "built-per-request": replace(
+        SEEN,
+        watched=replace(QUIET, shares={MARK % kind: 0.5 / number for number, kind in enumerate(KINDS, 1)}),
+    ),
     "failing-import": replace(SEEN, watched=replace(QUIET, shares={"importing": 0.5})),
     "pool-exhausted": with_threads("-", 0, "sqlalchemy", k=15),
     "connector-limit": with_threads("-", 0, "aiohttp", k=100),
@@ -372,6 +378,18 @@ def test_collections_that_only_a_heartbeat_makes_are_no_pauses_of_the_app() -> N
 def test_a_long_collection_that_one_request_in_a_thousand_meets_is_of_no_p99() -> None:
     screen = catalogue()["gc-pause"].screen
     assert isinstance(screen(replace(SEEN, collected=Collected(100.0, 0.1, 0.1))), Absent)
+
+
+def test_every_kind_of_what_is_built_has_a_cure() -> None:
+    assert BUILT.keys() == {*KINDS}
+
+
+def test_a_file_that_may_be_the_requests_own_is_no_fault() -> None:
+    watched = replace(QUIET, shares={MARK % "file": 0.5})
+    seen = replace(SEEN, watched=watched, setting=replace(SETTING, has_body=False))
+    screen = catalogue()["built-per-request"].screen
+    assert isinstance(screen(seen), Suspect)
+    assert isinstance(screen(replace(seen, setting=replace(SETTING, has_body=True))), Absent)
 
 
 def test_memory_that_comes_and_goes_does_not_grow() -> None:

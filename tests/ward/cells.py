@@ -9,6 +9,7 @@ from velodrome.guest.stack import KnobValue
 APPS = Path(__file__).with_name("apps")
 ANYIO, SQLALCHEMY, AIOHTTP = "anyio==4.11.0", "sqlalchemy==2.0.44", "aiohttp==3.13.2"
 ASGIREF, HTTPX, STARLETTE = "asgiref==3.10.0", "httpx==0.28.1", "starlette==0.49.1"
+JINJA, PYDANTIC = "jinja2==3.1.6", "pydantic==2.12.4"
 FASTAPI, OTEL = "fastapi==0.121.1", "opentelemetry-sdk==1.38.0"
 AIOSQLITE, GREENLET = "aiosqlite==0.21.0", "greenlet==3.2.4"
 GRPC, GRPCLIB = "grpcio==1.76.0", "grpclib==0.4.8"
@@ -161,6 +162,8 @@ ILL = (
     Cell("a statement for each row", "rows:severe", "n-plus-one"),
     Cell("a statement for each row, mild", "rows:mild", "n-plus-one"),
     Cell("imports that fail", "importing:severe", "failing-import"),
+    Cell("built each time", "building:severe", "built-per-request", requires=(JINJA, PYDANTIC)),
+    Cell("built each time, mild", "building:mild", "built-per-request", requires=(JINJA, PYDANTIC)),
     Cell("httpx without sniffio", "clients:cured", "failing-import", requires=(HTTPX,), upstreams=QUICK),
     Cell("imports that fail, mild", "importing:mild", "failing-import"),
     Cell(
@@ -338,6 +341,7 @@ WELL = (
     Cell("logging, cured", "logging_much:cured"),
     Cell("a statement for each row, cured", "rows:cured"),
     Cell("imports that fail, cured", "importing:cured"),
+    Cell("built each time, cured", "building:cured", requires=(JINJA, PYDANTIC)),
     Cell("pool, cured", "pooled:cured", requires=(SQLALCHEMY,)),
     Cell("connector, cured", "calling:cured", requires=(AIOHTTP,), upstreams=SLOW),
     Cell("race of keep-alive, cured", "sound:waiting"),

@@ -100,6 +100,25 @@ CONNECTING = """
 """
 
 
+def test_a_heartbeat_goes_on_where_code_has_no_lines(injected: Injected) -> None:
+    # As some that is generated, such as a template that jinja2 has compiled.
+    program = """
+        import asyncio, time
+        def hold(): time.sleep(0.05)
+        hold.__code__ = hold.__code__.replace(co_linetable=b"")
+        async def main():
+            until = time.monotonic() + 1.2
+            while time.monotonic() < until:
+                hold()
+                await asyncio.sleep(0)
+        asyncio.run(main())
+    """
+    injected.run(program, {"heartbeat": {"late_s": 0.008}})
+    lines = injected.lines("heart")
+    assert sum("stall" in line for line in lines) > 3
+    assert any("seen" in line for line in lines)
+
+
 def test_a_heartbeat_tells_where_tasks_wait_and_how_often_they_connect(injected: Injected) -> None:
     (injected.app / "shop.py").write_text(WAITING)
     injected.run(CONNECTING, {"heartbeat": {"late_s": 0.5}})

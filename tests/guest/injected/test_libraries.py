@@ -1,5 +1,7 @@
 """Treatments of packages take hold in the package, are noted, and change no answer."""
 
+from textwrap import dedent
+
 import pytest
 from tests.guest.injected.conftest import Injected
 from tests.ward import cells
@@ -530,3 +532,112 @@ def test_pools_that_are_smaller_are_made_larger_and_others_are_left(
     assert injected.took() == set()
     assert injected.run(program, {treatment: 200}, requires=requires) == "[200, 300]\n"
     assert injected.took() == {treatment}
+
+
+JINJA = """
+    from jinja2 import Environment
+    build = lambda: Environment().from_string("{{ a }}" * 40)
+"""
+PYDANTIC = """
+    from typing import Dict, List, Union
+    from pydantic import BaseModel, TypeAdapter
+
+    class Item(BaseModel):
+        child: "Item | None" = None
+
+    def found_by_name():
+        class Local(BaseModel):
+            number: int
+        return TypeAdapter("list[Local]").validate_python([{"number": 7}])
+
+    assert found_by_name()[0].number == 7
+    build = lambda: TypeAdapter(Union[List[Item], Dict[str, Item], List[Dict[str, List[int]]]])
+"""
+JSONSCHEMA = """
+    from jsonschema import validate
+    schema = {"properties": {"p%d" % number: {"type": "integer"} for number in range(20)}}
+    build = lambda: validate({"p1": 2}, schema)
+"""
+SETTINGS = """
+    from pydantic_settings import BaseSettings
+
+    class Settings(BaseSettings):
+        name: str = "shop"
+
+    build = Settings
+"""
+CLASSES = """
+    from dataclasses import make_dataclass
+    build = lambda: make_dataclass("Made", ["a", "b", "c"])
+"""
+PATTERNS = """
+    import re
+    count = iter(range(10_000))
+    build = lambda: re.compile("(a|b)+%d" % next(count))
+"""
+FILES = """
+    import json, pathlib
+    path = pathlib.Path("rows.json")
+    path.write_text("[1, 2]")
+
+    def build():
+        with path.open() as file:
+            assert json.load(file) == [1, 2]
+"""
+BUILT_WHEN_WARM = """
+    import os, pathlib, time
+    seen = pathlib.Path(os.environ["SEEN"])
+    noted = lambda: list(seen.glob("took-*"))
+    build()
+    print(bool(noted()))
+    (seen / "warm").touch()
+    until = time.monotonic() + 20
+    while not noted() and time.monotonic() < until: build()
+    print(bool(noted()))
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "program", "requires"),
+    [
+        ("template", JINJA, ("jinja2==3.1.6",)),
+        ("model", PYDANTIC, ("pydantic==2.12.4",)),
+        ("schema", JSONSCHEMA, ("jsonschema==4.25.1",)),
+        ("settings", SETTINGS, ("pydantic-settings==2.12.0",)),
+        ("class", CLASSES, ()),
+        ("pattern", PATTERNS, ()),
+        ("file", FILES, ()),
+    ],
+)
+def test_what_is_built_is_met_once_the_app_is_warm(
+    injected: Injected, kind: str, program: str, requires: tuple[str, ...]
+) -> None:
+    whole = dedent(program) + dedent(BUILT_WHEN_WARM)
+    give = {"building-longer": kind}
+    assert injected.run(whole, give, requires=requires, SEEN=str(injected.seen)) == "False\nTrue\n"
+    assert injected.took() == {"building-longer"}
+
+
+def test_what_is_built_computes_for_twice_as_long_and_what_is_built_within_no_longer(
+    injected: Injected,
+) -> None:
+    program = """
+        import json, os, pathlib, time
+
+        class Slow:
+            def __init__(self, inner=None): self.inner = inner
+            def read(self):
+                until = time.thread_time() + 0.02
+                while time.thread_time() < until: pass
+                if self.inner: json.load(self.inner)
+                return "[]"
+
+        seen = pathlib.Path(os.environ["SEEN"])
+        (seen / "warm").touch()
+        until = time.monotonic() + 20
+        while not list(seen.glob("took-*")) and time.monotonic() < until: json.load(Slow())
+        began = time.thread_time()
+        json.load(Slow(Slow()))
+        print(0.08 <= time.thread_time() - began < 0.1)
+    """
+    assert injected.run(program, {"building-longer": "file"}, SEEN=str(injected.seen)) == "True\n"

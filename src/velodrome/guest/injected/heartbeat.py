@@ -26,6 +26,7 @@ import linecache
 import os
 import sys
 import threading
+import traceback
 
 # As they are before gevent replaces them: the heartbeat's thread must not be among the greenlets that it watches.
 from _thread import allocate_lock, get_ident, start_new_thread
@@ -250,7 +251,7 @@ class Heart:
         self._folder, self._late_s = folder, late_s
         self._loop: Optional[Loop] = None
         self._file: Optional[IO[str]] = None
-        self._ident = 0
+        self._ident, self._has_failed = 0, False
         self._samples: Dict[str, float] = {"all": 0.0}
         self._calls: Dict[Call, float] = {}
         self._statements: Dict[Sent, Spent] = {}
@@ -410,18 +411,29 @@ class Heart:
         self._ident = get_ident()
         reported = monotonic()
         while True:
-            watched = self._loop
-            if watched is not None:
-                self._listen(watched)
-            self._sample_at_times()
-            now = monotonic()
-            if now - reported >= SEEN_S:
-                self._tell_seen(now - reported)
-                reported = now
-            slept = monotonic()
-            sleep(INTERVAL_S)
-            if monotonic() - slept > HELD_S:
-                self._sample_at_times(held=True)
+            try:
+                watched = self._loop
+                if watched is not None:
+                    self._listen(watched)
+                self._sample_at_times()
+                now = monotonic()
+                if now - reported >= SEEN_S:
+                    self._tell_seen(now - reported)
+                    reported = now
+                slept = monotonic()
+                sleep(INTERVAL_S)
+                if monotonic() - slept > HELD_S:
+                    self._sample_at_times(held=True)
+            except Exception:
+                # One stack that cannot be read is no reason to see no other.
+                self._say_what_failed()
+
+    def _say_what_failed(self) -> None:
+        """Print the first exception of the heartbeat's own to standard error."""
+        if not self._has_failed:
+            self._has_failed = True
+            traceback.print_exc()
+        sleep(INTERVAL_S)
 
     def _listen(self, watched: Loop) -> None:
         beat = allocate_lock()
@@ -584,18 +596,26 @@ def frames_of(frame: Optional[FrameType]) -> Tuple[Dict[str, Any], ...]:
     found: List[Dict[str, Any]] = []
     while frame is not None and len(found) < DEPTH:
         code = frame.f_code
+        place = place_of(code, frame)
         found.append(
             {
                 "file": code.co_filename,
                 "function": code.co_name,
                 "own": is_own(code.co_filename),
                 "awaits": bool(code.co_flags & AWAITS),
-                "text": linecache.getline(code.co_filename, frame.f_lineno).rstrip()[:LINE],
-                **place_of(code, frame),
+                "text": text_of(code.co_filename, place["line"]).rstrip(),
+                **place,
             }
         )
         frame = frame.f_back
     return tuple(found)
+
+
+def text_of(file: str, line: int) -> str:
+    """Return the beginning of a line of source; empty: it cannot be read."""
+    with suppress(Exception):  # whatever the loader of a module raises
+        return linecache.getline(file, line)[:LINE]
+    return ""
 
 
 def waits_of(task: Any) -> Tuple[List[Await], Set[str]]:
@@ -657,7 +677,7 @@ def _sending(sent: Sent, spent: Spent) -> Dict[str, Any]:
 
 def _source(code: CodeType, instruction: int) -> Dict[str, Any]:
     line = _position(code, instruction)["line"]
-    text = linecache.getline(code.co_filename, line).strip()[:LINE]
+    text = text_of(code.co_filename, line).strip()
     return {"file": code.co_filename, "line": line, "function": code.co_name, "text": text}
 
 
@@ -670,7 +690,7 @@ def awaiting(key: Await, waits: Waits) -> Dict[str, Any]:
             "file": file,
             "function": key.code.co_name,
             "inner": key.inner,
-            "text": linecache.getline(file, place["line"]).strip()[:LINE],
+            "text": text_of(file, place["line"]).strip(),
             **place,
             "run": run_of(file, gathering.Place(**place)),
         }
@@ -716,7 +736,7 @@ def place_of(code: CodeType, frame: FrameType) -> Dict[str, Any]:
     return _position(code, frame.f_lasti, frame.f_lineno)
 
 
-def _position(code: CodeType, instruction: int, at: int = 0) -> Dict[str, Any]:
+def _position(code: CodeType, instruction: int, at: Optional[int] = None) -> Dict[str, Any]:
     positions = getattr(code, "co_positions", None)
     if positions is not None and instruction >= 0:
         for number, (line, end_line, column, end_column) in enumerate(positions()):

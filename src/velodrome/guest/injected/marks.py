@@ -13,6 +13,8 @@ import os
 from types import FrameType
 from typing import Callable, Dict, FrozenSet, NamedTuple, Optional, Set, Tuple
 
+from velodrome.guest.injected import building
+
 STANDARD = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
 _INSTALLED = ("%ssite-packages%s" % (os.sep, os.sep), "%sdist-packages%s" % (os.sep, os.sep))
 
@@ -79,6 +81,10 @@ MARKS = (
             "aiosqlite/",
             "redis/",
         )
+    ),
+    *(
+        Mark(building.MARK % builder.kind, builder.file, _of(builder.function))
+        for builder in building.BUILDERS
     ),
     # The search for a module: one that was imported before is not looked for.
     Mark("importing", "<frozen importlib._bootstrap>", _of("_find_spec")),
