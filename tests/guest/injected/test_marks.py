@@ -20,6 +20,7 @@ JSON = (f"{STANDARD}json/encoder.py", "encode")
 EXPORT = (f"{SITE}/opentelemetry/sdk/trace/export/__init__.py", "worker")
 THREADING = (f"{STANDARD}threading.py", "run")
 POOL = (f"{SITE}/urllib3/connectionpool.py", "_get_conn")
+COMPILE = (f"{SITE}/jinja2/environment.py", "compile")
 SEARCH = ("<frozen importlib._bootstrap>", "_find_spec")
 
 
@@ -63,6 +64,7 @@ def test_the_marks_of_a_stack(frames: list[tuple[str, str]], busy: set[str]) -> 
         ([SEARCH, HTTPX, OWN, SERVER], "importing", HTTPX),
         ([SEARCH, SEARCH, OWN, SERVER], "importing", OWN),
         ([JSON, LOGGING, THREADING], "logging", None),
+        ([COMPILE, ("/srv/shop/page.html", "root"), OWN, SERVER], "building-template", OWN),
     ],
 )
 def test_the_innermost_code_of_the_app_that_calls_it_is_named_or_else_the_nearest(

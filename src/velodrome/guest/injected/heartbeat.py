@@ -81,6 +81,8 @@ interval gives it up anywhere."""
 DEPTH = 30
 """Frames reported of a stack, the innermost first."""
 SHORT_GC_S = 0.001
+SOURCES = ("", ".py", ".pyw", ".pyx")
+"""Endings of the files that Python's code is written in."""
 LINE = 200
 """Characters reported of a line of source."""
 AWAITS = 0x80 | 0x200
@@ -752,7 +754,12 @@ _GUEST = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 @lru_cache(maxsize=None)
 def is_own(file: str) -> bool:
-    """Whether a file is the app's own, and not of the standard library, a package, or velodrome."""
+    """Whether a file is the app's own, and not of the standard library, a package, or velodrome.
+
+    A template that was compiled has code whose file is the template's, and lines that are not.
+    """
+    if os.path.splitext(file)[1] not in SOURCES:
+        return False
     return not (marks.is_standard(file) or marks.is_installed(file) or file.startswith(_GUEST))
 
 
