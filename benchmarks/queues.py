@@ -8,9 +8,9 @@ of the server is a little faster or slower than the others (`--spread`, a standa
 real one: `judge/search/rate.py`, fed with loads that are simulated and judged by `judge/search/holding.py`. Wanted: a
 bias within 2 %, and intervals that hold the truth in 93 to 97 of 100 worlds.
 
-With `--served` each queue is an app (`queued/line.py`) on uvicorn, and `velodrome capacity` searches it once, some
-three minutes: the whole way, with processes, sockets and clocks. Wanted: the truth inside the interval, half of which
-is at most 10 %.
+With `--served` each queue is an app (`queued/line.py`) on uvicorn, and `velodrome capacity` searches it once, in
+five to ten minutes: the whole way, with processes, sockets and clocks. Wanted: the truth inside the interval, half of
+which is at most 10 %.
 
 The truth: M/M/c by Erlang's C (A. K. Erlang 1917), whose sojourn is a sum of two exponentials; M/D/c by the state of
 the queue every D (C. D. Crommelin, «Delay probability formulae when the holding times are constant», POEEJ 25, 1932),
