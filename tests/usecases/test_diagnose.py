@@ -136,6 +136,22 @@ def test_the_screens_show_the_lines_of_busy_threads_and_where_tasks_wait_if_the_
         assert shown["waits"].data["waits"] == [{"place": wait.place, "share": 1.0, "most": 63}]
 
 
+@pytest.mark.parametrize(("seconds", "shown"), [(1.0, True), (0.2, False)])
+def test_where_an_app_computes_under_load_the_waits_of_a_request_that_is_alone_are_shown(
+    seconds: float, shown: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wait = Waits("/srv/shop/jobs.py:51", "poll", "await asyncio.sleep(0.1)", seconds, 1)
+    case = Scripted([], {})
+    alone = replace(QUIET, waits=(wait,), looked_s=1.5)
+    seen = replace(SEEN, slope=rising(1, cpus=1.0), watched_alone=alone)
+    monkeypatch.setattr(case, "_screen", lambda **_: seen)
+    case.examine()
+    waits = [evidence for evidence in case.screens if evidence.kind == "waits"]
+    assert [evidence.data["waits"] for evidence in waits] == shown * [
+        [{"place": wait.place, "share": 1.0, "most": 1}]
+    ]
+
+
 def test_behind_a_cure_everything_is_looked_at_again() -> None:
     case = Scripted(
         [suspected("first"), suspected("second", hidden_by="first")],

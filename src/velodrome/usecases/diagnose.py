@@ -106,6 +106,8 @@ LOOKS_SHARE = 0.5
 """Of the budget, after which no further situation is looked at: what the screens make likely has to be proven yet."""
 LINE_SHARE = 0.1
 """Of the time of busy threads, from which on a line of the app is shown."""
+ALONE_WAITS = 0.3
+"""Of the time of a request that is alone, from which on its waits are shown of an app that otherwise computes."""
 WAITS = 2
 """Of the awaits in which tasks spend most time, so many are shown."""
 MOST_LOSS = 0.95
@@ -835,10 +837,15 @@ def _version(text: str) -> tuple[int, int]:
     return (int(parts[0]), int(parts[1])) if len(parts) > 1 and parts[1].isdecimal() else (0, 0)
 
 
-def _longest_waits(watched: Watched) -> list[tuple[float, Waits]]:
-    """Return where tasks wait most, each with its share of all waits in the app's own code."""
+def _longest_waits(watched: Watched, least: float) -> list[tuple[float, Waits]]:
+    """Return where tasks wait most, each with its share of all waits in the app's own code.
+
+    Empty: together they wait for a smaller part of the time than `least`, on average.
+    """
     inner = [wait for wait in watched.waits if wait.inner]
     every = sum(wait.seconds for wait in inner)
+    if every < least * watched.looked_s:
+        return []
     return [(wait.seconds / every, wait) for wait in inner[:WAITS] if wait.seconds >= LINE_SHARE * every]
 
 
@@ -864,12 +871,15 @@ def _screen_evidence(seen: Symptoms) -> Iterator[Evidence]:
             yield Evidence(
                 "lines", f"busy threads are {'; '.join(each)}", {"lines": [vars(line) for line in lines]}
             )
-        if not seen.computes and (waits := _longest_waits(watched)):
+        # What computes is not waited for; but a request that is alone may wait all the same.
+        waiting = seen.watched_alone if seen.computes else watched
+        if waiting is not None and (waits := _longest_waits(waiting, ALONE_WAITS if seen.computes else 0.0)):
+            who = "a request that is alone waits" if seen.computes else "tasks wait"
             each = (f"{share:.0%} at {wait.place}: {wait.text} (up to {wait.most})" for share, wait in waits)
             data = {
                 "waits": [{"place": wait.place, "share": share, "most": wait.most} for share, wait in waits]
             }
-            yield Evidence("waits", f"tasks wait {'; '.join(each)}", data)
+            yield Evidence("waits", f"{who} {'; '.join(each)}", data)
     yield from third_party_evidence(seen)
     if (reused := seen.reused) is not None:
         sentence = (
