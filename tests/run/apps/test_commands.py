@@ -10,7 +10,7 @@ import pytest
 
 from velodrome.model.errors import CommandFailedError
 from velodrome.run.apps.commands import around
-from velodrome.run.supervision.ward import Ward
+from velodrome.run.supervision.ward import Tail, Ward
 
 
 def test_both_run_in_the_folder_with_the_variables(tmp_path: Path) -> None:
@@ -26,6 +26,23 @@ def test_one_that_fails_is_told_with_the_end_of_what_it_said(tmp_path: Path) -> 
             CommandFailedError,
             match=r"--setup 'echo no database; exit 3' failed \(exit 3\)(.|\n)*no database",
         ),
+        around("echo no database; exit 3", "", str(tmp_path), {}),
+    ):
+        pytest.fail("nothing may be measured")
+
+
+def test_what_it_said_last_is_told_however_late_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drain = Tail._drain
+
+    def late(tail: Tail) -> None:
+        time.sleep(0.3)
+        drain(tail)
+
+    monkeypatch.setattr(Tail, "_drain", late)
+    with (
+        pytest.raises(CommandFailedError, match="no database$"),
         around("echo no database; exit 3", "", str(tmp_path), {}),
     ):
         pytest.fail("nothing may be measured")

@@ -139,6 +139,7 @@ def _run(
         with Ward(order) as ward:
             how = _ending(ward, ended, longest_s)
             if how:
+                ward.stop()  # what it printed last has surely been read once nobody can print any more
                 raise CommandFailedError(option, command, how, ward.tail.lines(LAST_LINES))
             yield ward.tail.lines(LAST_LINES)
 
