@@ -42,7 +42,7 @@ def test_what_it_said_last_is_told_however_late_it_is_read(
 
     monkeypatch.setattr(Tail, "_drain", late)
     with (
-        pytest.raises(CommandFailedError, match="no database$"),
+        pytest.raises(CommandFailedError, match=r"no database$"),
         around("echo no database; exit 3", "", str(tmp_path), {}),
     ):
         pytest.fail("nothing may be measured")
