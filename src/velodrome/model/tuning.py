@@ -109,6 +109,8 @@ class Observation:
     """Whether it breaks at any rate for the same reason (`why`), and so does its whole stack."""
     boot: int = 0
     """Which start of a server it is of, numbered over the whole search."""
+    host: str = ""
+    """That measured it, where several do."""
 
 
 @dataclass(frozen=True)

@@ -85,6 +85,8 @@ class Record:
         self.results: list[Result] = list(before.trials) if before else []
         self.checks: list[Result] = list(before.checks) if before else []
         """Trials that are no part of the search itself (`Trial.part`)."""
+        self.first_block = 0
+        """The number that the first repeat of a contestant under a load gets here."""
         self._keys = {result.trial.key for result in self.results}
         steps = [result.step for result in self.results if result.step is not None]
         self._boot = max((step.boot for step in steps), default=0)
@@ -99,7 +101,7 @@ class Record:
 
     def number(self, trial: Trial) -> Trial:
         """Return a trial as the next repeat of its contestant under its load: no two in a file have the same key."""
-        block = 0
+        block = self.first_block
         while replace(trial, block=block).key in self._keys:
             block += 1
         return replace(trial, block=block)

@@ -10,7 +10,7 @@ on, and judging its folder again comes to the same answer.
 
 import math
 import time
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
@@ -34,7 +34,16 @@ from velodrome.judge.search.holding import (
 from velodrome.judge.tuning.forecasting import changes, leak
 from velodrome.judge.tuning.groups import Groups
 from velodrome.judge.tuning.knowing import LEAST_BOOTS
-from velodrome.judge.tuning.racing import CONFIRM_S, CONFIRMING, MORE_BOOTS, Field, race
+from velodrome.judge.tuning.racing import (
+    CONFIRM_S,
+    CONFIRMING,
+    MORE_BOOTS,
+    Field,
+    Loads,
+    confirming,
+    drive,
+    race,
+)
 from velodrome.judge.workers import judge_check
 from velodrome.model import quantity
 from velodrome.model.app import App
@@ -171,7 +180,7 @@ class Progress:
         main = next((result for result in reversed(results) if not _is_beside(result)), results[-1])
         if main.step is None or main.step.purpose is Purpose.WARM_UP:
             return None
-        observed = replace(self._observation(main), boot=main.step.boot)
+        observed = replace(self._observation(main), boot=main.step.boot, host=host)
         return Made(main.trial.contestant, observed, main.step.purpose, main, took_s)
 
     def _asked(self, stack: str) -> OneByOne:
@@ -298,11 +307,14 @@ class Budget:
         spent_s = max((made.result.step.spent_s for made in racing if made.result.step), default=0.0)
         return spent_s + self._next_s(progress) >= self.racing_s
 
-    def confirms(self, progress: Progress) -> float:
-        """Return how long each load of one more start that confirms may be, in seconds; 0: there is no time."""
+    def confirms(self, progress: Progress, at_once: int = 1) -> float:
+        """Return how long each load of one more start that confirms may be, in seconds; 0: there is no time.
+
+        So many hosts measure at once.
+        """
         left_s = self.confirmed_s - progress.spent_s
         starts = {made.observed.boot for made in progress.made if made.purpose is Purpose.CONFIRM}
-        each_s = left_s / max(2 * LEAST_BOOTS - len(starts), 1)
+        each_s = left_s / max(math.ceil((2 * LEAST_BOOTS - len(starts)) / at_once), 1)
         load_s = (each_s - START_S) / CONFIRMING - AROUND_S
         least_s = START_S + CONFIRMING * (LEAST_CONFIRM_S + AROUND_S)
         return min(max(load_s, LEAST_CONFIRM_S), CONFIRM_S) if left_s > least_s else 0.0
@@ -425,6 +437,10 @@ class Benches:
         app, stack = self._template.app, self._lab.stacks[contestant.stack]
         assert app is not None, "what is pasted is of an app"
         return deploy_app(app, contestant, stack, packages, port=port)
+
+    def confirm(self, run: Callable[[str, int], Loads]) -> None:
+        """Make the loads that confirm the finalists. Raises as `measure` does."""
+        drive(run("", 1), self.measure)
 
     def serve(self, session: Session) -> Generator[Result]:
         """Run a server session; nothing else may be up meanwhile."""
@@ -717,6 +733,9 @@ class Place(Protocol):
     def measure(self, candidate: Candidate, ask: Ask) -> Observation:
         """Make one load and say what it gave."""
 
+    def confirm(self, run: Callable[[str, int], Loads]) -> None:
+        """Make the loads that confirm the finalists; `run` yields those of a host (empty: this machine) of so many."""
+
     def serve(self, session: Session) -> Generator[Result]:
         """Run a server session; no server is up meanwhile."""
 
@@ -752,8 +771,9 @@ class Deciding:
                 lambda: budget.goes_on(progress),
                 lambda best: neighbours(best, by_name[best.contestant.stack]),
                 looks_on=lambda: budget.looks_on(progress, looks),
-                confirms=lambda: budget.confirms(progress),
+                refer=replayed.next_finalist,
             )
+            place.confirm(self._confirming)
             place.stop()
             self._check_best(place, numbers)
             survives = not replayed.take_checks(self.record.checks, self.stacks, numbers)
@@ -762,6 +782,11 @@ class Deciding:
         while (pasted := replayed.next_pasted(self.template.app, self.stacks)) is not None:
             self.follower.preparing("what is pasted, started as it stands")
             place.measure(*pasted)
+
+    def _confirming(self, host: str, hosts: int) -> Loads:
+        """Yield the loads of a host that confirm the finalists; so many do so at once."""
+        budget, replayed = self.replayed.budget, self.replayed
+        return confirming(replayed.field, lambda: budget.confirms(replayed.progress, hosts), host)
 
     def _check_best(self, place: Place, numbers: Sequence[int]) -> None:
         """Serve whoever would be recommended with more workers, before that is done; the budget is not for this."""
@@ -817,6 +842,11 @@ class Replayed:
     def field(self) -> Field:
         """What is known of the candidates; where several hosts measure, of those in the final."""
         return self.groups.final if self.groups is not None else self._field
+
+    def next_finalist(self) -> tuple[Candidate, float] | None:
+        """Return who of other hosts is to be measured where the final is, and what may be expected of it; None:
+        nobody."""
+        return self.groups.next_finalist() if self.groups is not None else None
 
     @property
     def home(self) -> str:

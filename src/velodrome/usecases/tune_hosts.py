@@ -67,6 +67,8 @@ from velodrome.usecases.tune import (
 # --- The hosts: each makes one load after the other, as the command asks for them.
 
 LOOK_S = 1.0
+REPEATS = 1_000
+"""Of a contestant under one load, a host makes no more."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +108,8 @@ class Hosts(handing.Hosts):
         super().__init__(address, security, needs)
         self._used: dict[str, handing.Host] = {}
         """By host, its agent that measures."""
+        self._firsts: dict[str, None] = {}
+        """Hosts in the order in which they were first used."""
         self._results: list[tuple[str, Result]] = []
         self._unserved: dict[str, str] = {}
 
@@ -120,6 +124,7 @@ class Hosts(handing.Hosts):
         for host in self._hosts.values():
             if host.ready and host.name not in self._used and fits(host.facts):
                 self._used[host.name] = host
+                self._firsts[host.name] = None
                 new.append(host.name)
         return tuple(new)
 
@@ -130,7 +135,8 @@ class Hosts(handing.Hosts):
     def load(self, host: str, trial: Trial, ask: Ask, alone_ms: float, keys: Sequence[str]) -> None:
         """Have a host make a load of a trial's contestant; no trial gets one of `keys`.
 
-        `alone_ms` is what an answer takes alone, where that is known; else 0.
+        `alone_ms` is what an answer takes alone, where that is known; else 0. Two hosts may measure a contestant at the
+        same time, so each numbers its repeats from a number of its own.
         """
         self._say(
             host,
@@ -140,6 +146,7 @@ class Hosts(handing.Hosts):
                 "ask": adapter(Ask).dump_python(ask, mode="json"),
                 "alone_ms": alone_ms,
                 "keys": list(keys),
+                "first_block": [*self._firsts].index(host) * REPEATS,
             },
         )
 
@@ -322,46 +329,64 @@ class _OverHosts:
         """Have hosts race the stacks; one alone, from the beginning, has no need of a group."""
         if len(self._present) < 2 and not self._groups.fields:
             return
-        runs: dict[str, Loads] = {}
-        loads: dict[str, tuple[Candidate, Ask]] = {}
 
-        def begin(host: str) -> None:
-            runs[host] = qualifying(
+        def run(host: str) -> Loads:
+            return qualifying(
                 self._groups.field(host),
                 self._goes_on,
                 self._looks_on,
                 lambda: self._groups.next_stack(host, self._present),
+                lambda: self._groups.reference(host),
             )
-            go_on(host, None)
+
+        self._at_once(run)
+
+    def _at_once(
+        self, run: Callable[[str], Loads], may: Callable[[str], bool] = lambda _: True, home: str = ""
+    ) -> None:
+        """Have all prepared hosts that may make loads at the same time; who is done goes on when another is.
+
+        A host that is ready meanwhile takes part. `home` is the host of the final, whose loads are of that. Raises
+        _HostLeftError where it is lost.
+        """
+        runs: dict[str, Loads] = {}
+        loads: dict[str, tuple[Candidate, Ask]] = {}
 
         def go_on(host: str, observed: Observation | None) -> None:
             try:
                 loads[host] = next(runs[host]) if observed is None else runs[host].send(observed)
             except StopIteration:
                 del runs[host]
-                self._say(host, REST)
+                if observed is not None:
+                    self._say(host, REST)
             else:
                 self._load(host, *loads[host])
 
-        for host in [one for one, is_prepared in self._present.items() if is_prepared]:
-            begin(host)
+        def begin() -> None:
+            for host, is_prepared in [*self._present.items()]:
+                # Of a final that was lost, a load may still be under way.
+                if is_prepared and host not in runs and LOAD not in self._pending[host] and may(host):
+                    runs[host] = run(host)
+                    go_on(host, None)
+
+        begin()
         while runs or not any(self._present.values()):
             match self._next():
-                case (what, Loaded() as loaded) if what == LOAD:
+                case (what, Loaded() as loaded) if what == LOAD and loaded.host in loads:
                     candidate, ask = loads.pop(loaded.host)
-                    observed = self._observe(loaded, candidate, ask, final=False)
-                    self._groups.note(loaded.host, candidate, observed)
+                    observed = self._observe(loaded, candidate, ask, final=loaded.host == home)
+                    if loaded.host != home:
+                        self._groups.note(loaded.host, candidate, observed)
                     go_on(loaded.host, observed)
-                case (what, Loaded() as loaded) if what == PREPARE:
-                    begin(loaded.host)
                 case (_, Left() as left):
-                    runs.pop(left.host, None)
                     loads.pop(left.host, None)
-                    for host, prepared in self._present.items():  # what it gives back
-                        if prepared and host not in runs:
-                            begin(host)
+                    if left.host in runs:
+                        runs.pop(left.host).close()
+                    if left.host == home:
+                        raise _HostLeftError
                 case _:
                     pass
+            begin()
 
     def _goes_on(self) -> bool:
         more = self._groups.raced < self._groups.wanted.most
@@ -370,12 +395,18 @@ class _OverHosts:
     def _looks_on(self) -> bool:
         return self._replayed.budget.looks_on(self._replayed.progress, QUALIFYING)
 
-    # --- the final: loads of its host
+    # --- the final: loads of its host, and of all that confirm
 
     def measure(self, candidate: Candidate, ask: Ask) -> Observation:
         """Make one load on the host of the final. Raises AgentsGoneError, and what `Doubts` does."""
         self._load(self._groups.home, candidate, ask)
         return self._observe(self._next_of_home(LOAD), candidate, ask, final=True)
+
+    def confirm(self, run: Callable[[str, int], Loads]) -> None:
+        """Make the loads that confirm the finalists, on all hosts that do not differ from that of the final."""
+        may = self._groups.confirms
+        hosts = sum(prepared and may(host) for host, prepared in self._present.items())
+        self._at_once(lambda host: run(host, hosts), may, self._groups.home)
 
     def serve(self, session: Session) -> Generator[Result]:
         """Run a server session there."""
@@ -414,7 +445,7 @@ class _OverHosts:
         kept = self._record.take_in(own, self._boots.setdefault(loaded.host, {}), final=final)
         made = self._replayed.progress.take(kept)
         self._doubts.see(kept)
-        observed = made[-1].observed if made else Observation(ask, failed=loaded.why)
+        observed = made[-1].observed if made else Observation(ask, failed=loaded.why, host=loaded.host)
         self._follower.observed(candidate, observed)
         return observed
 
@@ -506,6 +537,7 @@ class _HostTuning(blocks.HostRace):
         if message["alone_ms"]:
             benches.known_alone_ms[trial.contestant.stack] = message["alone_ms"]
         self._record.reserve(message["keys"])
+        self._record.first_block = message["first_block"]
         before = len(self._record.results)
         ask = adapter(Ask).validate_python(message["ask"])
         if error := benches.load(Candidate(trial.contestant, 1, None), ask):

@@ -1,6 +1,7 @@
 """What some loads say of a candidate's highest rate, or its cost, also where chance or a bad forecast had its part."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -66,10 +67,10 @@ def test_a_server_that_is_started_again_in_the_midst_completes_the_start() -> No
     known = Confirmed(1_000)
     for boot, held in ((1, True), (2, False), (3, True), (3, False)):
         known.learn(observed(known.next(boot), held, boot))
-    assert known.boots == 1
+    assert len(known.by_host()[""]) == 1
     for held in (True, False, True):
         known.learn(observed(known.next(4), held, 4))
-    assert known.boots == 2
+    assert len(known.by_host()[""]) == 2
 
 
 @pytest.mark.parametrize("between", [0.02, 0.05, 0.1])
@@ -89,6 +90,38 @@ def test_the_interval_of_a_finalist_covers_what_it_can_do_however_far_its_starts
         found = known.interval()
         inside += found.low <= 1_000 <= found.high
     assert 0.92 * worlds < inside
+
+
+@pytest.mark.parametrize(("hosts", "differ"), [(2, 0.0), (2, 0.03), (4, 0.03), (3, 0.06)])
+def test_the_interval_of_starts_on_several_hosts_covers_the_middle_of_hosts_like_these(
+    hosts: int, differ: float
+) -> None:
+    draw, worlds, inside = np.random.default_rng(11), 300, 0
+    for _ in range(worlds):
+        known = Confirmed(1_000 * math.exp(draw.normal(0, 0.08)))
+        own = draw.normal(0, differ, hosts)
+        for boot in range(5):
+            host = f"host {boot % hosts}"
+            edge = 1_000 * math.exp(own[boot % hosts] + draw.normal(0, 0.05))
+            for _ in range(4):
+                rate = known.next(boot, host)
+                held = rate < edge * math.exp(draw.normal(0, 0.02))
+                known.learn(replace(observed(rate, held != (draw.random() < 0.02), boot), host=host))
+        found = known.interval()
+        inside += found.low <= 1_000 <= found.high
+    assert 0.92 * worlds < inside, inside / worlds
+
+
+def test_starts_of_hosts_that_are_set_apart_are_not_in_the_interval() -> None:
+    known = Confirmed(1_000)
+    for boot in range(6):
+        host, edge = ("b", 500) if boot % 2 else ("a", 1_000)
+        for _ in range(4):
+            rate = known.next(boot, host)
+            known.learn(replace(observed(rate, rate < edge, boot), host=host))
+    together, alone = known.interval(), known.interval(apart={"b"})
+    assert alone.low <= 1_000 <= alone.high
+    assert together.high / together.low > 2 > alone.high / alone.low
 
 
 @pytest.mark.parametrize("between", [0.03, 0.1, 0.3])

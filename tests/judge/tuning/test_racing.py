@@ -6,7 +6,7 @@ import pytest
 from tests.judge.tuning.servers import APPS, CPUS, App, Servers, candidates, regret
 
 from velodrome.judge.tuning.knowing import LEAST_BOOTS
-from velodrome.judge.tuning.racing import Field, race, tune
+from velodrome.judge.tuning.racing import Field, confirming, drive, race, tune
 from velodrome.model.measurement import Purpose
 from velodrome.model.tuning import Ask, Candidate, Fate, Goal, Observation, TuneEnding, Wanted
 
@@ -313,6 +313,7 @@ def test_loads_that_are_taken_in_again_in_their_order_come_to_the_same() -> None
 
     first = Field(GRID, CAPACITY)
     race(measure, first)
+    drive(confirming(first), measure)
     again = Field(GRID, CAPACITY)
     for one in made:
         again.take(*one)
@@ -339,6 +340,7 @@ def test_a_race_that_was_interrupted_goes_on_with_what_it_has() -> None:
         field.take(*one)
     before = len(servers.asked)
     race(servers, field)
+    drive(confirming(field), servers)
     found = field.result()
     assert found.best is not None
     assert found.trials == len(servers.asked)

@@ -1,18 +1,23 @@
-"""The race among settings over several hosts: groups of stacks that race on a host each, and a final on one host.
+"""The race among settings over several hosts: groups of stacks that race on a host each, and a final.
 
     groups = Groups(grid, wanted)
     groups.next_stack("a", present={"a", "b"})         # a host takes the next stack when it is free
+    groups.reference("a")                              # the best of the others, which it measures, too
     groups.take("a", candidate, observed, final=False)
     groups.begin_final("a")                            # its group, and the best of each other group
+    groups.confirms("b")                               # whether a host may confirm the finalists, too
 
 What a host does to all settings alike cancels where they are compared on one host, so they are only ever compared on
-one: within a group, and in the final, which goes on with the group of its host. No figure of one host is weighed
-against one of another, and none is averaged over hosts. By how much hosts differ shows in the settings that were
-measured in their group and in the final.
+one: each host measures the best of all others, too, and puts out what is no better than that there; the final goes on
+with the group of its host. By how much hosts differ shows in the settings that two of them measured.
+
+Only the finalists are confirmed on several hosts at once: on those that do not differ from the host of the final by
+more than settings are taken for equal. What is reported of the two is for starts on hosts like these, and its interval
+has room for what hosts differ by (`knowing.Confirmed`).
 
 Whatever is known is made of loads alone, as in `racing.py`: a stack belongs to the group of the host that looked at it
-last, and the final is on the host that measured for it last. What a lost host measured of a stack that another looked
-at anew never counts.
+last, and the final is on the host that raced for it last. What a lost host measured of a stack that another looked at
+anew never counts.
 """
 
 import math
@@ -20,6 +25,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from velodrome.judge.statistics import of_logs
+from velodrome.judge.tuning.forecasting import forecast
 from velodrome.judge.tuning.knowing import REPORTED
 from velodrome.judge.tuning.racing import INDIFFERENT, UNSEEN_WHY, Arm, Field
 from velodrome.model.measurement import Purpose
@@ -36,8 +42,10 @@ from velodrome.model.tuning import (
     Wanted,
 )
 
-LOOK_VARIES = 0.1
-"""By what looks at one stack differ, as a part: its starts do by 5 to 10 %."""
+STARTS_VARY = 0.1
+"""By what starts of one server differ at most, as a part."""
+KNOWN = 2.0
+"""Between the ends of the interval of a setting that says how hosts differ."""
 NORMAL = 1.96
 """Standard deviations within which 95 % of a normal distribution lie."""
 
@@ -92,20 +100,55 @@ class Groups:
         """Return what is known of the group of a host."""
         return self.fields.setdefault(host, Field((), self.wanted))
 
+    def reference(self, host: str) -> tuple[Candidate, float] | None:
+        """Return the best setting of other hosts that did more there than any on this host, and how much.
+
+        None: there is none, or it was measured here.
+        """
+        here = self.field(host)
+        leaders = [field.leader for other, field in sorted(self.fields.items()) if other != host]
+        leading = [arm for arm in leaders if arm is not None and not arm.elsewhere and arm.trials > 1]
+        best, own = max(leading, key=lambda arm: arm.mid, default=None), here.leader
+        if best is None or _measured(here, best.candidate) is not None:
+            return None
+        if own is not None and best.mid <= own.mid * (1 + INDIFFERENT):
+            return None
+        return best.candidate, best.mid
+
     def begin_final(self, host: str) -> Field:
         """Go on with the group of a host, and with the best of each other group; with all where there are no groups.
 
-        What the host has measured of its group counts in the final, because it is of the same host.
+        What the host has measured until now counts in the final, because it is of the same host.
         """
         self.home = host
-        own = self._taken.get(host, [])
-        finalists = [candidate for field in self._others() if field.arms for candidate in field.qualified]
-        stacks = dict.fromkeys(taken.candidate.contestant.stack for taken in own)
-        grid = [*(candidate for stack in stacks for candidate in self._of(stack)), *finalists]
+        own = [
+            taken for taken in self._taken.get(host, []) if taken.observed.ask.purpose is not Purpose.CONFIRM
+        ]
+        stacks = [stack for stack in self.stacks if self._owners.get(stack) == host]
+        grid = [candidate for stack in stacks for candidate in self._of(stack)]
         self.final = Field(grid if self.fields else self.grid, self.wanted)
+        self.final.home = host
         for taken in own:
             self.final.take(taken.candidate, taken.observed)
         return self.final
+
+    def next_finalist(self) -> tuple[Candidate, float] | None:
+        """Return who may be the best of another group and was not measured on the host of the final, and what may be
+        expected of it there; None: there is none."""
+        leader = self.final.leader
+        for field in self._others():
+            for candidate in field.qualified if field.arms else ():
+                arm = _measured(field, candidate)
+                if arm is None or not arm.known.holds or _measured(self.final, candidate) is not None:
+                    continue
+                beside = _measured(field, leader.candidate) if leader is not None else None
+                ratio = leader.mid / beside.mid if leader is not None and beside is not None else 1.0
+                return candidate, arm.mid * ratio
+        return None
+
+    def confirms(self, host: str) -> bool:
+        """Whether a host may confirm the finalists: the one of the final, and those that are not seen to differ."""
+        return host == self.home or not _differs(self._beside_home(host))
 
     def next_home(self, prepared: Collection[str]) -> str:
         """Return the host where most of those are that may be the best: they are not measured again."""
@@ -115,7 +158,13 @@ class Groups:
 
     def _others(self) -> list[Field]:
         """Return the groups of hosts other than that of the final, in the order of their names."""
-        return [self.fields[host] for host in sorted(self.fields) if host != self.home]
+        return [field for _, field in self._others_by_host()]
+
+    def _others_by_host(self) -> list[tuple[str, Field]]:
+        return [(host, self.fields[host]) for host in sorted(self.fields) if host != self.home]
+
+    def _is_own(self, host: str, candidate: Candidate) -> bool:
+        return self._owners.get(candidate.contestant.stack) == host
 
     def candidate_of(self, contestant: Contestant) -> Candidate:
         """Return a candidate of the grid, or a neighbour of one. Raises KeyError for none of these."""
@@ -138,8 +187,8 @@ class Groups:
     def _into(self, host: str, taken: _Taken) -> None:
         field = self.field(host)
         stack = taken.candidate.contestant.stack
-        if all(other.contestant.stack != stack for other in field.grid):
-            field.grid += self._of(stack)
+        if self._owners.get(stack) == host:
+            field.add(self._of(stack))
         field.take(taken.candidate, taken.observed)
         self._taken.setdefault(host, []).append(taken)
 
@@ -149,25 +198,29 @@ class Groups:
     # --- taking loads in
 
     def note(self, host: str, candidate: Candidate, observed: Observation) -> None:
-        """Keep a load that the race of a group has taken in already."""
+        """Keep a load that the race of a group, or what confirms, has taken in already."""
         self._taken.setdefault(host, []).append(_Taken(candidate, observed))
 
     def take(self, host: str, candidate: Candidate, observed: Observation, *, final: bool) -> None:
         """Take a stored load in, in the order of the file."""
         if final:
             self.reach_final(host)
-            if candidate in self.grid and candidate not in self.final.grid:
-                self.final.grid.append(candidate)
             self.final.take(candidate, observed)
             return
-        stack = candidate.contestant.stack
-        if observed.ask.purpose is Purpose.ALONE and self._owners.get(stack) != host:
-            self._give(stack, host)
-        if self._owners.get(stack) == host:
+        purpose, owner = observed.ask.purpose, self._owners.get(candidate.contestant.stack)
+        if purpose is Purpose.CONFIRM:
+            self.final.take(candidate, observed)
+            self.note(host, candidate, observed)
+            return
+        if purpose is Purpose.ALONE and owner != host:
+            self._give(candidate.contestant.stack, host)
+            owner = host
+        # A load of another's stack is one of its best, for reference.
+        if owner == host or (owner is not None and purpose is Purpose.RATE):
             self._into(host, _Taken(candidate, observed))
 
     def reach_final(self, host: str) -> None:
-        """Take note that a host measured for the final: where that was another, it begins anew."""
+        """Take note that a host raced for the final: where that was another, it begins anew."""
         if host != self.home:
             self.begin_final(host)
 
@@ -185,12 +238,12 @@ class Groups:
         unseen = [stack for stack in self.stacks if stack not in self._owners] if self.fields else []
         others = [
             _beaten(entry)
-            for group in (
-                *groups.values(),
-                *(field.result() for field in self._others() if not field.arms),
+            for host, group in (
+                *groups.items(),
+                *((host, field.result()) for host, field in self._others_by_host() if not field.arms),
             )
             for entry in group.entries
-            if entry.candidate.label not in known
+            if entry.candidate.label not in known and self._is_own(host, entry.candidate)
         ]
         late = [
             Entry(each, Fate.UNTRIED, UNSEEN_WHY, 0, None, None, None, None)
@@ -205,7 +258,7 @@ class Groups:
             ending = TuneEnding.SPENT
             because = f"after {trials} loads others may be as good (more time, --budget, may settle it)"
         rank = list(Fate)
-        entries = [*found.entries, *others, *late]
+        entries = [*map(self._with_arithmetic, found.entries), *others, *late]
         entries.sort(key=lambda entry: rank.index(entry.fate))
         looks = {stack: look for group in groups.values() for stack, look in group.looks.items()}
         return replace(
@@ -218,6 +271,14 @@ class Groups:
             candidates=len(self.grid),
             hosts=self.shares(),
         )
+
+    def _with_arithmetic(self, entry: Entry) -> Entry:
+        """Return what is reported of a finalist with what arithmetic allows it where its stack was looked at."""
+        stack = entry.candidate.contestant.stack
+        owner = self.fields.get(self._owners.get(stack, self.home))
+        if stack in self.final.looks or owner is None or stack not in owner.looks:
+            return entry
+        return replace(entry, forecast=forecast(entry.candidate, owner.looks[stack], self.wanted.cpus))
 
     def _nobody(self, groups: dict[str, Tuned]) -> tuple[TuneEnding, str]:
         """Return why nobody won a final."""
@@ -239,28 +300,38 @@ class Groups:
     def _share(self, host: str, loads: int) -> HostShare:
         stacks = tuple(stack for stack in self.stacks if self._owners.get(stack) == host)
         home, beside = host == self.home, self._beside_home(host)
-        return HostShare(host, stacks, self.final.trials if home else loads, home, beside, _differs(beside))
+        differs = host in self.final.apart or _differs(beside)
+        return HostShare(host, stacks, self.final.trials if home else loads, home, beside, differs)
 
     def _beside_home(self, host: str) -> Interval | None:
         """Return how many times as much settings did on a host as in the final; None: nothing shows it.
 
-        By the settings that were measured in both, and by what the looks at their stacks let expect, each weighed by
-        how well it is known; with what they differ by beyond that.
+        By the starts that confirm, and by the other settings that were measured in both, each weighed by how well it
+        is known; with what they differ by beyond that.
         """
         if host == self.home or host not in self.fields:
             return None
-        there = {arm.candidate.label: arm for arm in self.fields[host].arms}
-        both = [(there[arm.candidate.label], arm) for arm in self.final.arms if arm.candidate.label in there]
-        looks = {
-            last.candidate.contestant.stack: math.log(first.forecast.rps / last.forecast.rps)
-            for first, last in both
-        }
+        there = self.fields[host]
+        both = [
+            (first, last)
+            for last in self.final.arms
+            if (first := _measured(there, last.candidate)) is not None
+        ]
         measured = [
             (math.log(first.mid / last.mid), _variance(first) + _variance(last))
             for first, last in both
             if _is_measured(first) and _is_measured(last)
         ]
-        return _mean([*measured, *((ratio, 2 * LOOK_VARIES**2) for ratio in looks.values())])
+        more, starts = self.final.beside(host)
+        # The rates of a start begin where the other host's ended, and are not followed all the way.
+        off = more / 2 if host in self.final.apart else 0.0
+        confirmed = [(more, 2 * STARTS_VARY**2 / starts + off**2)] if starts else []
+        return _mean([*confirmed, *measured])
+
+
+def _measured(field: Field, candidate: Candidate) -> Arm | None:
+    """Return what is known of a candidate of a field; None: it is none of it, or was not measured there."""
+    return next((arm for arm in field.arms if arm.trials and arm.candidate.label == candidate.label), None)
 
 
 def _mean(ratios: Sequence[tuple[float, float]]) -> Interval | None:
@@ -279,7 +350,9 @@ def _differs(beside: Interval | None) -> bool:
 
 
 def _is_measured(arm: Arm) -> bool:
-    return arm.running and bool(arm.known.holds)
+    """Whether it is known within a factor of `KNOWN`."""
+    found = arm.known.interval(REPORTED)
+    return arm.running and bool(arm.known.holds) and found.high < KNOWN * found.low
 
 
 def _variance(arm: Arm) -> float:

@@ -10,7 +10,8 @@ deviate is not known beforehand: it is learnt with the rest.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -224,8 +225,19 @@ ROOM = 4.0
 """Times what is expected, upwards and downwards, a threshold is looked for."""
 
 
+@dataclass
+class _Start:
+    """What one start of a finalist's server says."""
+
+    host: str
+    boot: int
+    likely: Floats
+    """Likelihood by width of the curve and threshold."""
+    answers: int = 1
+
+
 class Confirmed:
-    """The highest rate that a finalist holds, by starts that are only for that."""
+    """The highest rate that a finalist holds, by starts that are only for that, on one host or several."""
 
     def __init__(self, expected: float) -> None:
         """`expected` is where it was until now."""
@@ -233,10 +245,7 @@ class Confirmed:
         points = math.ceil(2 * math.log(ROOM) / GRID) + 1
         self._logs: Floats = math.log(expected) + np.linspace(-math.log(ROOM), math.log(ROOM), points)
         self._prior = self._peak(math.log(expected), AROUND)
-        self._likely: list[Floats] = []
-        self._answers: list[int] = []
-        """Of each start."""
-        self._boot: int | None = None
+        self._starts: list[_Start] = []
         self._held: list[bool] = []
 
     @property
@@ -244,10 +253,13 @@ class Confirmed:
         """Whether any rate has held."""
         return any(self._held) if self._held else None
 
-    @property
-    def boots(self) -> int:
-        """Starts of its server that gave enough figures."""
-        return sum(count >= ENOUGH for count in self._answers)
+    def by_host(self) -> dict[str, list[float]]:
+        """Return the thresholds, logarithms, of the starts of each host that gave enough figures."""
+        found: dict[str, list[float]] = {}
+        for start in self._starts:
+            if start.answers >= ENOUGH:
+                found.setdefault(start.host, []).append(self._of(start))
+        return found
 
     def learn(self, observed: Observation) -> None:
         """Take a rate in that held or broke."""
@@ -258,43 +270,53 @@ class Confirmed:
         distance = (self._logs[None, :] - math.log(_learnt(observed))) / widths
         curve = likely_to_hold(distance)
         likely = curve if observed.held else 1.0 - curve
-        # An overloaded server may be started again in the midst: what it says then completes the start.
-        if self._boot is None or (observed.boot != self._boot and self._answers[-1] >= ENOUGH):
-            self._likely.append(likely)
-            self._answers.append(1)
-        else:
-            both = self._likely[-1] * likely
-            self._likely[-1] = both / both.max()
-            self._answers[-1] += 1
-        self._boot = observed.boot
+        start = self._current(observed.host, observed.boot)
+        if start is None:
+            self._starts.append(_Start(observed.host, observed.boot, likely))
+            return
+        both = start.likely * likely
+        start.likely, start.boot = both / both.max(), observed.boot
+        start.answers += 1
 
-    def next(self, boot: int) -> float:
-        """Return the rate whose answer tells most of a start; for a start that is yet to come, give a number that no
-        start has."""
-        goes_on = self._boot is not None and (boot == self._boot or self._answers[-1] < ENOUGH)
-        before = self._likely[:-1] if goes_on else self._likely
-        others = [self._of(start) for start in before]
+    def next(self, boot: int, host: str = "") -> float:
+        """Return the rate whose answer tells most of a start on a host; for a start that is yet to come, give a number
+        that no start has."""
+        current = self._current(host, boot)
+        others = [self._of(start) for start in self._starts if start is not current]
         middle = math.fsum(others) / len(others) if others else math.log(self._expected)
         known = self._peak(middle, CLOSE)
-        if goes_on:
-            known = known * self._likely[-1].sum(axis=0)
+        if current is not None:
+            known = known * current.likely.sum(axis=0)
         return math.exp(self._median(known))
 
-    def interval(self, share: float = REPORTED) -> Interval:
-        """Where it is with this probability. Raises ValueError before there are two starts."""
-        every = zip(self._likely, self._answers, strict=True)
-        found = [self._of(likely) for likely, count in every if count >= ENOUGH]
+    def interval(self, share: float = REPORTED, apart: Collection[str] = ()) -> Interval:
+        """Where it is with this probability, without some hosts. Raises ValueError before there are two starts.
+
+        By Student's distribution of the mean over starts. Where several hosts made them, hosts may differ, too: with
+        the variance of hosts by analysis of variance (S. R. Searle and others, «Variance Components», 1992, chapter 3),
+        if that is more.
+        """
+        hosts = [thresholds for host, thresholds in self.by_host().items() if host not in apart]
+        found = [threshold for thresholds in hosts for threshold in thresholds]
         count = len(found)
         if count < 2:
             raise ValueError("one start does not show how far starts differ")
         mean = math.fsum(found) / count
         between = math.fsum((threshold - mean) ** 2 for threshold in found) / (count - 1)
-        half = student_t(count - 1, share) * math.sqrt(max(between, FINE**2) / count)
-        return of_logs(mean, half)
+        of_mean = max(between, FINE**2, _variance_with_hosts(hosts)) / count
+        return of_logs(mean, student_t(count - 1, share) * math.sqrt(of_mean))
 
-    def _of(self, likely: Floats) -> float:
+    def _current(self, host: str, boot: int) -> _Start | None:
+        """Return the start that a load on a host belongs to; None: it begins one.
+
+        An overloaded server may be started again in the midst: what it says then completes the start.
+        """
+        last = next((start for start in reversed(self._starts) if start.host == host), None)
+        return last if last is not None and (last.boot == boot or last.answers < ENOUGH) else None
+
+    def _of(self, start: _Start) -> float:
         """Return the threshold of one start, a logarithm, by its own answers."""
-        return self._median(self._prior * likely.sum(axis=0))
+        return self._median(self._prior * start.likely.sum(axis=0))
 
     def _median(self, known: Floats) -> float:
         sums = np.cumsum(known)
@@ -304,6 +326,27 @@ class Confirmed:
         peak = np.exp(-np.abs(self._logs - middle) / spread)
         found: Floats = peak / peak.sum() * (1 - FORECAST_WRONG) + FORECAST_WRONG / len(self._logs)
         return found
+
+
+def _variance_with_hosts(hosts: Sequence[Sequence[float]]) -> float:
+    """Return the variance of the mean of all values of hosts, times their number; 0 where hosts show no variance."""
+    counts = [len(values) for values in hosts]
+    total, freedom = sum(counts), sum(counts) - len(hosts)
+    if len(hosts) < 2 or freedom < 1:
+        return 0.0
+    mean = math.fsum(math.fsum(values) for values in hosts) / total
+    means = [math.fsum(values) / len(values) for values in hosts]
+    inside = (
+        math.fsum((value - own) ** 2 for values, own in zip(hosts, means, strict=True) for value in values)
+        / freedom
+    )
+    among = math.fsum(count * (own - mean) ** 2 for count, own in zip(counts, means, strict=True)) / (
+        len(hosts) - 1
+    )
+    squares = math.fsum(count**2 for count in counts)
+    each = (total - squares / total) / (len(hosts) - 1)
+    variance = max((among - inside) / each, 0.0)
+    return inside + variance * squares / total if variance else 0.0
 
 
 def _learnt(observed: Observation) -> float:
@@ -356,16 +399,26 @@ class Costs:
     def __init__(self, forecast: float, spread: Spread) -> None:
         self._forecast, self._spread = forecast, spread
         self._logs: dict[int, list[float]] = {}
+        """Costs of each start."""
+        self._hosts: dict[int, str] = {}
+        """Of each start."""
         self._held: list[tuple[bool, int]] = []
 
-    def interval(self, share: float = RACING) -> Interval:
-        """Where the reciprocal of the cost lies, with this probability."""
-        cost = self.cost(share)
+    def interval(self, share: float = RACING, apart: Collection[str] = ()) -> Interval:
+        """Where the reciprocal of the cost lies, with this probability, without some hosts."""
+        cost = self.cost(share, apart)
         return Interval(1 / cost.high, 1 / cost.mid, 1 / cost.low)
 
-    def cost(self, share: float = RACING) -> Interval:
-        """Where the cost is, with this probability."""
-        means = [math.fsum(log) / len(log) for log in self._logs.values()]
+    def by_host(self) -> dict[str, list[float]]:
+        """Return the mean cost, a logarithm, of each start of a host."""
+        found: dict[str, list[float]] = {}
+        for boot, logs in self._logs.items():
+            found.setdefault(self._hosts[boot], []).append(math.fsum(logs) / len(logs))
+        return found
+
+    def cost(self, share: float = RACING, apart: Collection[str] = ()) -> Interval:
+        """Where the cost is, with this probability, without some hosts."""
+        means = [mean for host, starts in self.by_host().items() if host not in apart for mean in starts]
         count = len(means)
         if not count:
             return Interval(self._forecast / UNMEASURED, self._forecast, self._forecast * UNMEASURED)
@@ -400,8 +453,9 @@ class Costs:
         if observed.held is not None:
             self._held.append((observed.held, observed.boot))
 
-    def pay(self, cost: float, boot: int) -> None:
+    def pay(self, cost: float, boot: int, host: str = "") -> None:
         """Take in what it cost while it held."""
+        self._hosts[boot] = host
         self._logs.setdefault(boot, []).append(math.log(max(cost, 1e-12)))
         means = [math.fsum(log) / len(log) for log in self._logs.values()]
         mean = math.fsum(means) / len(means)

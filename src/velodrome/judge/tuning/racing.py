@@ -18,8 +18,11 @@ Whatever is known is made of loads alone (`Field.take`): loads that are stored, 
 the same.
 """
 
+import math
+from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Set as AbstractSet
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 
 from velodrome.judge.search.holding import ALONE_S
@@ -76,15 +79,19 @@ class Arm:
     """The arm that this differs from in what decides nothing while a server keeps up, such as a backlog."""
     texts: Mapping[str, str] = field(default_factory=dict)
     """Its knobs that are no counts: the loop."""
+    elsewhere: bool = False
+    """Whether its stack was looked at on another host only: arithmetic says nothing of it here."""
     confirmed: Confirmed | Costs | None = None
     """By the loads that were made after it was chosen; None: there are none."""
     spread: Spread | None = None
     """By what starts differ in cost, of all candidates together; None: the goal is capacity."""
+    apart: AbstractSet[str] = frozenset()
+    """Hosts whose starts do not count (`Field.apart`)."""
 
     @property
     def upper(self) -> float:
         """No more than this can be expected of it."""
-        if isinstance(self.known, Costs):
+        if isinstance(self.known, Costs) or self.elsewhere:
             return self.known.interval().high
         measured = self.known.holds is not None
         return min(self.known.interval().high, self.forecast.rps * (SLACK if not measured else SLACK**2))
@@ -122,13 +129,15 @@ class Arm:
                     self.put_out(Fate.FAILED, self.capped)
             return
         self._weigh(observed)
-        known = self._confirming() if observed.ask.purpose is Purpose.CONFIRM else self.known
+        known: Known | Confirmed = self.known
+        if observed.ask.purpose is Purpose.CONFIRM:
+            known = self._confirming()
         known.learn(observed)
         self.broke = observed.why or self.broke
         if isinstance(known, Costs):
             cost = observed.cpu_us if goal is Goal.CPU else observed.memory_bytes
             if observed.held and cost:
-                known.pay(cost, observed.boot)
+                known.pay(cost, observed.boot, observed.host)
             if known.holds is False and known.broken > 1:
                 self.put_out(Fate.CANNOT, self.broke)
 
@@ -145,16 +154,22 @@ class Arm:
         """Whether any rate has held, or it carries the rate that is wanted."""
         return bool(self.known.holds or (self.confirmed is not None and self.confirmed.holds))
 
+    def starts_on(self, host: str) -> int:
+        """Starts of its server on a host that confirm it."""
+        return len(self.confirmed.by_host().get(host, ())) if self.confirmed is not None else 0
+
     @property
     def starts(self) -> int:
         """Starts of its server that confirm it."""
-        return self.confirmed.boots if self.confirmed is not None else 0
+        if self.confirmed is None:
+            return 0
+        return sum(len(starts) for host, starts in self.confirmed.by_host().items() if host not in self.apart)
 
     @property
     def reported(self) -> Interval:
         """What is reported of it, more being better: of the loads that confirm it, where they are enough."""
         if self.confirmed is not None and self.starts >= LEAST_BOOTS:
-            return self.confirmed.interval(REPORTED)
+            return self.confirmed.interval(REPORTED, self.apart)
         return self.known.interval(REPORTED)
 
     def _weigh(self, observed: Observation) -> None:
@@ -230,6 +245,9 @@ LOOK_S = 1.0
 UNSEEN_WHY = "its stack was not looked at: the time (--budget) or the loads were spent"
 USUAL = {Goal.CPU: 0.06, Goal.MEMORY: 0.03}
 """What starts of one server differ by in cost on a machine that nothing is known of yet (docs/method.md)."""
+APART = 0.15
+"""A host where finalists do so much more or less, in logarithms, does not confirm them: starts differ by a third of
+that, and what hosts differ by below it is in the interval."""
 MORE_BOOTS = 5
 """Starts of the best that confirm it, if the budget allows; `LEAST_BOOTS` of the next."""
 
@@ -255,6 +273,14 @@ class Field:
         self.trials = self.loads = self.raced = 0
         """Loads; of these, at a rate; and those before anybody was confirmed."""
         self._sights: dict[str, _Sight] = {}
+        self._elsewhere: set[str] = set()
+        """Stacks that only another host looked at, with settings that are measured here, too."""
+        self.home = ""
+        """Host of this final, where several hosts confirm."""
+        self.apart: set[str] = set()
+        """Hosts whose starts confirm nothing: finalists do much more or less there than on that of the final."""
+        self._confirming: Counter[str] = Counter()
+        """By candidate, starts that confirm it and have not ended."""
         self._spread = Spread(USUAL.get(wanted.goal, 0.0))
 
     # --- taking loads in
@@ -264,25 +290,49 @@ class Field:
         self.trials += 1
         self.raced += observed.ask.purpose is not Purpose.CONFIRM
         if observed.ask.connections:
+            if candidate not in self.grid:
+                self.add([candidate])
             self._see(candidate, observed)
             return
         self.loads += 1
-        arm = self.arm_of(candidate)
+        knows = self.knows(candidate)
+        arm = self.arm_of(candidate) if knows else self._refer(candidate, observed.ask.rate, observed)
         arm.take(observed, self.wanted.goal)
+        if observed.ask.purpose is Purpose.CONFIRM:
+            self._tell_apart()
         if observed.everywhere:
             stack = candidate.contestant.stack
             for other in (sibling for sibling in self.arms if sibling.candidate.contestant.stack == stack):
                 other.put_out(Fate.CANNOT, observed.why)
             return
-        low = observed.held is False and observed.ask.rate < FIRST * arm.forecast.rps
+        low = observed.held is False and observed.ask.rate < FIRST * arm.forecast.rps and not arm.elsewhere
         rates = isinstance(arm.known, Rates) and arm.known.holds is False
         if self.leader is None and low and rates and arm.out is None:
             arm.put_out(Fate.CANNOT, f"even at {quantity.rate(observed.ask.rate)} {arm.broke}")
 
+    def _tell_apart(self) -> None:
+        """Set hosts apart whose starts of the finalists lie too far from those of the host of the final."""
+        hosts = {host for arm in self.arms if arm.confirmed is not None for host in arm.confirmed.by_host()}
+        self.apart.clear()
+        self.apart |= {host for host in hosts if abs(self.beside(host)[0]) > APART}
+
+    def beside(self, host: str) -> tuple[float, int]:
+        """Return how much more finalists did on a host than on that of the final, the mean of logarithms, and by how
+        many starts that is known; 0 by 0: nothing shows it."""
+        away, starts = [], 0
+        for confirmed in (arm.confirmed for arm in self.arms if arm.confirmed is not None):
+            found = confirmed.by_host()
+            there, here = found.get(host, []), found.get(self.home, [])
+            if host != self.home and there and here:
+                away.append(math.fsum(there) / len(there) - math.fsum(here) / len(here))
+                starts += min(len(there), len(here))
+        more = 1 if self.wanted.goal is Goal.CAPACITY else -1  # what is less of a cost is more
+        return (more * math.fsum(away) / len(away), starts) if away else (0.0, 0)
+
     @property
     def unseen(self) -> list[str]:
         """Stacks that are not looked at yet, in the order of the grid."""
-        seen = {*self.looks, *(entry.candidate.contestant.stack for entry in self.lost)}
+        seen = {*self.looks, *self._elsewhere, *(entry.candidate.contestant.stack for entry in self.lost)}
         return [
             stack
             for stack in dict.fromkeys(candidate.contestant.stack for candidate in self.grid)
@@ -340,16 +390,58 @@ class Field:
 
     def _enter_all(self, stack: str, look: Looked) -> None:
         self.looks[stack] = look
+        known = {arm.candidate.label for arm in self.arms}
         for candidate in self._of(stack):
-            self.enter(candidate)
+            if candidate.label not in known:
+                self.enter(candidate)
+
+    def add(self, candidates: Sequence[Candidate]) -> None:
+        """Have candidates race here, too; their stacks are to be looked at here."""
+        self._elsewhere -= {candidate.contestant.stack for candidate in candidates}
+        self.grid += [candidate for candidate in candidates if candidate not in self.grid]
+
+    def knows(self, candidate: Candidate) -> bool:
+        """Whether its stack was looked at here, or it is an arm, or the neighbour of one."""
+        if candidate.contestant.stack in self.looks:
+            return True
+        knobs, stack = candidate.contestant.knobs.items(), candidate.contestant.stack
+        own = [arm.candidate.contestant for arm in self.arms if arm.candidate.contestant.stack == stack]
+        return any(contestant.knobs.items() <= knobs for contestant in own)
+
+    def _refer(
+        self, candidate: Candidate, rps: float, seen: Observation | None, plain: Arm | None = None
+    ) -> Arm:
+        """Add a candidate of a stack that was looked at on another host only: arithmetic says nothing of it here.
+
+        `rps` is what is expected of it; `seen` its first load here, None: it has had none.
+        """
+        wanted, memory_bytes = self.wanted, seen.memory_bytes if seen else None
+        known: Known = Rates(rps, rps)
+        if wanted.goal is not Goal.CAPACITY:
+            cost = 1 / plain.mid if plain else None
+            if seen is not None:
+                cost = seen.cpu_us if wanted.goal is Goal.CPU else memory_bytes
+            known = Costs(cost or 1.0, self._spread)
+        # How many requests are in it is not known, so that nobody is like it because it has slots to spare.
+        found = Forecast(rps, "as another host let expect", math.inf, memory_bytes)
+        arm = Arm(candidate, found, known, wanted.memory_bytes, spread=self._spread, elsewhere=True)
+        arm.plain, arm.apart = plain, self.apart
+        self._elsewhere.add(candidate.contestant.stack)
+        if candidate not in self.grid:
+            self.grid.append(candidate)
+        self.arms.append(arm)
+        return arm
 
     def enter(self, candidate: Candidate, plain: Arm | None = None) -> Arm:
         """Add a candidate of a stack that was looked at; `plain` is who it differs from in what decides nothing."""
-        look = self.looks[candidate.contestant.stack]
+        look = self.looks.get(candidate.contestant.stack)
+        if look is None and plain is not None:
+            return self._refer(candidate, plain.mid, None, plain)
+        assert look is not None, "its stack was looked at"
         found = forecast(candidate, look, self.wanted.cpus)
         limit = self.wanted.memory_bytes
         entered = new_arm(candidate, found, look, self.wanted, self._spread)
-        entered.plain = plain
+        entered.plain, entered.apart = plain, self.apart
         self.arms.append(entered)
         if limit is not None and found.memory_bytes is not None and found.memory_bytes > limit:
             about = quantity.memory(found.memory_bytes)
@@ -444,19 +536,35 @@ class Field:
         first, second = finalists
         return second if second.reported.low > first.reported.low * (1 + INDIFFERENT) else first
 
-    def next_to_confirm(self) -> Arm | None:
-        """Return which finalist is measured next: in turn, each first in every second round; None: all is done."""
+    def next_to_confirm(self, host: str = "") -> Arm | None:
+        """Return which finalist is measured next on a host; None: all is done, or other hosts are at what is left.
+
+        In turn on each host, each first in every second round; hosts that do so at the same time begin with different
+        ones.
+        """
         finalists = self.finalists
-        if not finalists:
+        if not finalists or host in self.apart:
             return None
-        first, *rest = finalists
-        if not rest or (first.starts >= LEAST_BOOTS and rest[0].starts >= LEAST_BOOTS):
-            best = self.best or first
-            return best if best.starts < MORE_BOOTS else None
-        second = rest[0]
-        if first.starts == second.starts:
-            return first if first.starts % 2 == 0 else second
-        return min(first, second, key=lambda arm: arm.starts)
+        begun = {arm.candidate.label: arm.starts + self._confirming[arm.candidate.label] for arm in finalists}
+        if len(finalists) < 2 or min(begun.values()) >= LEAST_BOOTS:
+            best = self.best or finalists[0]
+            return best if begun[best.candidate.label] < MORE_BOOTS else None
+        first = finalists[0]
+
+        def turn(arm: Arm) -> tuple[int, int, bool]:
+            count = begun[arm.candidate.label]
+            return arm.starts_on(host), count, (arm is first) == (count % 2 == 1)
+
+        return min((arm for arm in finalists if begun[arm.candidate.label] < LEAST_BOOTS), key=turn)
+
+    @contextmanager
+    def confirming(self, arm: Arm) -> Iterator[None]:
+        """Count a start that confirms as begun, until it ends."""
+        self._confirming[arm.candidate.label] += 1
+        try:
+            yield
+        finally:
+            self._confirming[arm.candidate.label] -= 1
 
     def contends(self, arm: Arm) -> bool:
         """Whether it may be clearly better than the leader."""
@@ -482,13 +590,14 @@ class Field:
 
     @property
     def qualified(self) -> list[Candidate]:
-        """Who may be the best of all if these are only a group: the leader, and those that may be better still."""
+        """Who of these stacks may be the best of all if they are only a group: the leader, and those that may be better
+        still."""
         left = sorted(
             (rival for rival in self.rivals() if rival.trials and self.contends(rival)),
             key=lambda arm: -arm.upper,
         )
-        by_label = {arm.candidate.label: arm.candidate for arm in (*self.finalists[:1], *left[:KEPT])}
-        return [*by_label.values()]
+        able = [arm for arm in (*self.finalists[:1], *left[:KEPT]) if not arm.elsewhere]
+        return [*{arm.candidate.label: arm.candidate for arm in able}.values()]
 
     @property
     def is_open(self) -> bool:
@@ -604,7 +713,7 @@ CONFIRM_S = 3.0
 """Of each of them, where there is time."""
 
 
-KEPT = 2
+KEPT = 1
 """Rivals of its leader that a group need not be sure of (`groups.py`): they race each other again."""
 
 
@@ -620,8 +729,8 @@ class _Race:
     goes_on: Callable[[], bool]
     refine: Callable[[Candidate], Sequence[Candidate]]
     looks_on: Callable[[], bool]
-    confirms: Callable[[], float]
-    more: Callable[[], Sequence[Candidate]]
+    more: Callable[[], Sequence[Candidate]] = lambda: ()
+    refer: Callable[[], tuple[Candidate, float] | None] = lambda: None
     kept: int = 0
     """Rivals of the leader that need not be told from it: another race does that."""
 
@@ -629,7 +738,6 @@ class _Race:
         yield from self.qualify()
         yield from self._refine()
         yield from self._laps()
-        yield from self._confirm()
 
     def qualify(self) -> Loads:
         while (not self.field.looks or self.looks_on()) and self._is_more():
@@ -645,7 +753,7 @@ class _Race:
     def _is_more(self) -> bool:
         """Whether there is a stack that is not looked at yet; one that is shared with other races is taken then."""
         if not self.field.unseen:
-            self.field.grid += self.more()
+            self.field.add(self.more())
         return bool(self.field.unseen)
 
     # --- looking and asking
@@ -660,6 +768,19 @@ class _Race:
         observed = yield candidate, ask
         self.field.take(candidate, observed)
         return observed
+
+    def _refer(self) -> Loads:
+        """Measure the best of other hosts here, so that it leads here, too, where it is better."""
+        while not self._spent() and (found := self.refer()) is not None:
+            candidate, rps = found
+            rate = self.wanted.rate or rps
+            observed = yield from self._measure(candidate, Ask(self.wanted.seconds[0], rate=rate, fresh=True))
+            arm = self.field.arm_of(candidate)
+            if self._may_lead(arm):
+                yield from self._visit(arm, 1, observed.boot)
+
+    def _may_lead(self, arm: Arm) -> bool:
+        return arm is self.field.leader or self.field.contends(arm)
 
     def _spent(self) -> bool:
         late = not self.goes_on() and (self.field.leader is not None or self.field.loads >= LEAST_LOADS)
@@ -692,15 +813,15 @@ class _Race:
             return arm.forecast.rps * FIRST
         return max(arm.forecast.rps * LOW, min(arm.forecast.rps * LOW_AT_MOST, self.wanted.slow_rate))
 
-    def _visit(self, arm: Arm, loads: int) -> Loads:
-        """Start a candidate's server and measure it so many times, unless it is out before."""
-        boot = 0
+    def _visit(self, arm: Arm, loads: int, boot: int = 0) -> Loads:
+        """Measure a candidate so many times, unless it is out before, on a start of its server: a new one, unless one
+        is named."""
         for _ in range(loads):
             if arm.out is not None or self._spent():
                 return
             observed = yield from self._measure(arm.candidate, self._ask(arm, boot))
             boot = observed.boot
-            if arm is not self.field.leader and not self.field.contends(arm):
+            if not self._may_lead(arm):
                 return
 
     # --- laps
@@ -708,6 +829,7 @@ class _Race:
     def _first_lap(self) -> Loads:
         measured = [arm for arm in self.field.arms if arm.trials]
         for each in sorted((arm for arm in self.field.arms if not arm.trials), key=self._promise):
+            yield from self._refer()
             if self._spent():
                 return
             if each.out is not None or not self.field.contends(each):
@@ -721,6 +843,7 @@ class _Race:
     def _laps(self) -> Loads:
         """Measure the strongest that is left, and the leader, until nobody is."""
         while not self._spent():
+            yield from self._refer()
             left = [arm for arm in self.field.rivals() if self.field.contends(arm)]
             if len(left) <= self.kept:
                 return
@@ -740,27 +863,6 @@ class _Race:
             if not arm.trials:
                 yield from self._visit(arm, 2)
 
-    # --- confirming
-
-    def _confirm(self) -> Loads:
-        """Measure the finalists in turn, on starts that are only for that."""
-        for _ in range(MOST_VISITS):
-            arm, seconds = self.field.next_to_confirm(), self.confirms()
-            if arm is None or arm.capped or not seconds:
-                return
-            known, boot = arm.confirmed, 0
-            costs = isinstance(arm.known, Costs)
-            for _ in range(CONFIRMING_COST if costs else CONFIRMING):
-                rate = self.wanted.rate
-                if not costs:
-                    rate = known.next(boot) if isinstance(known, Confirmed) else arm.mid
-                ask = Ask(seconds, rate=rate, fresh=not boot, purpose=Purpose.CONFIRM)
-                observed = yield from self._measure(arm.candidate, ask)
-                boot = observed.boot
-                known = arm.confirmed
-                if arm.out is not None or arm.capped:
-                    break
-
 
 def _is_narrow(arm: Arm) -> bool:
     return arm.known.interval().high <= SETTLED * arm.known.interval().low
@@ -773,34 +875,25 @@ def race(
     refine: Callable[[Candidate], Sequence[Candidate]] = lambda _: (),
     *,
     looks_on: Callable[[], bool] = lambda: True,
-    confirms: Callable[[], float] = lambda: CONFIRM_S,
+    refer: Callable[[], tuple[Candidate, float] | None] = lambda: None,
 ) -> None:
-    """Measure until the best of a field is found and confirmed: `loads`, by `measure`.
+    """Measure until the best of a field is found; it may have taken loads in already.
+
+    `goes_on` says whether there is time, `refine` who else to try once somebody leads, `looks_on` whether there is time
+    to look at one stack more, in the order of the grid: the first that can be is in any case. `refer` returns the best
+    of other hosts that was not measured here, with the rate that is expected of it; None: there is none.
 
     Whatever `measure` raises ends the search.
     """
-    steps = loads(field, goes_on, refine, looks_on=looks_on, confirms=confirms)
+    drive(_Race(field, field.wanted, goes_on, refine, looks_on, refer=refer).run(), measure)
+
+
+def drive(loads: Loads, measure: Measure) -> None:
+    """Make load after load by `measure`."""
     with suppress(StopIteration):
-        candidate, ask = next(steps)
+        candidate, ask = next(loads)
         while True:
-            candidate, ask = steps.send(measure(candidate, ask))
-
-
-def loads(
-    field: Field,
-    goes_on: Callable[[], bool] = lambda: True,
-    refine: Callable[[Candidate], Sequence[Candidate]] = lambda _: (),
-    *,
-    looks_on: Callable[[], bool] = lambda: True,
-    confirms: Callable[[], float] = lambda: CONFIRM_S,
-) -> Loads:
-    """Yield load after load until the best of a field is found and confirmed; it may have taken loads in already.
-
-    `goes_on` says whether there is time, `refine` who else to try once somebody leads, `looks_on` whether there is time
-    to look at one stack more, in the order of the grid: the first that can be is in any case; `confirms` how long, in
-    seconds, each load of one start more of a finalist may be; 0: there is no time for it.
-    """
-    yield from _Race(field, field.wanted, goes_on, refine, looks_on, confirms, lambda: ()).run()
+            candidate, ask = loads.send(measure(candidate, ask))
 
 
 def qualifying(
@@ -808,12 +901,43 @@ def qualifying(
     goes_on: Callable[[], bool],
     looks_on: Callable[[], bool],
     more: Callable[[], Sequence[Candidate]],
+    refer: Callable[[], tuple[Candidate, float] | None],
 ) -> Loads:
     """Yield load after load until no more than the leader and `KEPT` others of some stacks may be the best.
 
-    Nothing is refined or confirmed. `more` returns the candidates of the next stack, none where there is no more.
+    Nothing is refined. `more` returns the candidates of the next stack, none where there is no more; `refer` as of
+    `race`.
     """
-    return _Race(field, field.wanted, goes_on, lambda _: (), looks_on, lambda: 0.0, more, KEPT).qualify()
+    return _Race(field, field.wanted, goes_on, lambda _: (), looks_on, more, refer, KEPT).qualify()
+
+
+def confirming(field: Field, confirms: Callable[[], float] = lambda: CONFIRM_S, host: str = "") -> Loads:
+    """Yield load after load of the finalists in turn, on starts that are only for that.
+
+    `confirms` says how long, in seconds, each load of one start more may be; 0: there is no time for it. Several hosts
+    may do so at once: each ends where others are at what is left, and may be asked again when they are done.
+    """
+    for _ in range(MOST_VISITS):
+        arm, seconds = field.next_to_confirm(host), confirms()
+        if arm is None or arm.capped or not seconds:
+            return
+        with field.confirming(arm):
+            yield from _start(field, arm, seconds, host)
+
+
+def _start(field: Field, arm: Arm, seconds: float, host: str) -> Loads:
+    """Yield the loads of one start of a finalist."""
+    known, boot = arm.confirmed, 0
+    costs = isinstance(arm.known, Costs)
+    for _ in range(CONFIRMING_COST if costs else CONFIRMING):
+        rate = field.wanted.rate
+        if not costs:
+            rate = known.next(boot, host) if isinstance(known, Confirmed) else arm.mid
+        observed = yield arm.candidate, Ask(seconds, rate=rate, fresh=not boot, purpose=Purpose.CONFIRM)
+        field.take(arm.candidate, observed)
+        boot, known = observed.boot, arm.confirmed
+        if arm.out is not None or arm.capped:
+            return
 
 
 def tune(
@@ -826,7 +950,8 @@ def tune(
     looks_on: Callable[[], bool] = lambda: True,
     confirms: Callable[[], float] = lambda: CONFIRM_S,
 ) -> Tuned:
-    """Search the best of a grid: `race` from its beginning, and what came of it."""
+    """Search the best of a grid from its beginning, confirm it, and return what came of it."""
     field = Field(grid, wanted)
-    race(measure, field, goes_on, refine, looks_on=looks_on, confirms=confirms)
+    race(measure, field, goes_on, refine, looks_on=looks_on)
+    drive(confirming(field, confirms), measure)
     return field.result(not goes_on())
