@@ -111,6 +111,14 @@ class Hosts:
                 go_on(host, at_s, self._measure(host, candidate, ask, final=host == self.groups.home))
             begin(at_s)
 
+    def confirmed(self) -> list[tuple[str, str]]:
+        """Return the host and the candidate of each start that confirms."""
+        return [
+            (host, candidate.label)
+            for host, candidate, seen, _ in self.stored
+            if seen.ask.purpose is Purpose.CONFIRM and seen.ask.fresh
+        ]
+
     def _measure(self, host: str, candidate: Candidate, ask: Ask, *, final: bool) -> Observation:
         observed = self.hosts[host](candidate, ask)
         observed = replace(observed, host=host, boot=1000 * sorted(self.hosts).index(host) + observed.boot)
@@ -171,6 +179,40 @@ def test_a_host_of_half_the_speed_is_told_apart_and_equal_ones_are_not() -> None
     same = [Hosts(APPS[0], seed, {"a": 1.0, "b": 1.0}).run().groups.shares()[1] for seed in range(5)]
     assert sum(share.differs for share in same) <= 1
     assert all(share.stacks and share.loads for share in same)
+
+
+def test_hosts_that_are_alike_share_the_starts_that_confirm_and_one_of_half_the_speed_is_set_apart() -> None:
+    for seed in range(3):
+        alike = Hosts(APPS[4], seed, {"a": 1.0, "b": 1.0}).run()
+        starts = alike.confirmed()
+        assert {host for host, _ in starts} == {"a", "b"}
+        assert abs(sum(host == "a" for host, _ in starts) - len(starts) / 2) <= 1
+        assert len({(host, label) for host, label in starts}) == 4  # each finalist on each host
+        unequal = Hosts(APPS[4], seed, {"a": 1.0, "b": 0.5}).run()
+        slow = "b" if unequal.groups.home == "a" else "a"
+        assert sum(host == slow for host, _ in unequal.confirmed()) <= 2
+        best = unequal.groups.result(out_of_time=False).best
+        assert best is not None
+        assert best.value is not None
+        truth = unequal.hosts[unequal.groups.home].capacity(best.candidate)
+        assert best.value.low < 1.1 * truth
+        assert best.value.high > 0.9 * truth
+
+
+def test_every_host_measures_the_best_of_all_and_its_own_have_to_beat_that() -> None:
+    hosts = Hosts(APPS[1], 0, {"a": 1.0, "b": 1.0}).run()
+    owners = {stack: share.host for share in hosts.groups.shares() for stack in share.stacks}
+    raced = [
+        (host, one, seen)
+        for host, one, seen, final in hosts.stored
+        if seen.ask.purpose is Purpose.RATE and not final
+    ]
+    referred = [one for host, one, _ in raced if owners[one.contestant.stack] != host]
+    assert referred
+    leaders = {
+        host: arm.candidate.label for host, field in hosts.groups.fields.items() if (arm := field.leader)
+    }
+    assert len({*leaders.values()}) == 1, leaders
 
 
 @pytest.mark.parametrize("after", [3, 12, 30])
