@@ -409,22 +409,43 @@ def _over_hosts(groups: Sequence[NDArray[np.float64]], known: _Known) -> _Found:
     """Return the variances of figures, by host; there are at least two."""
     sizes = np.array([group.size for group in groups], float)
     blocks, hosts = float(sizes.sum()), len(groups)
-    own_df = blocks - hosts
-    own = sum(float(((group - group.mean()) ** 2).sum()) for group in groups) / own_df if own_df else 0.0
+    own_df, own = _within(groups)
     prior_df, within = _believe(known.within, known.within_df, own_df, own)
     # Of the mean of all blocks, a host counts by its share of them; its mean square has it in full.
     blocks_each = float((sizes**2).sum()) / blocks
-    shows = (blocks - blocks_each) / (hosts - 1)
     part = blocks_each * known.between
     presumed = within + part
     # Satterthwaite: degrees of freedom of a sum of two variances.
     spread = within**2 / max(prior_df + own_df, 1.0) + part**2 / HOSTS_DF
     df = presumed**2 / spread if spread else HOSTS_DF
     prior = _moderated([(df, presumed), (known.lent_df, known.lent)])
-    seen = max(0.0, within + blocks_each / shows * (_between(groups) - within))
+    seen = _of_mean(groups, within)
     left, variance = _believe(prior, df + known.lent_df, hosts - 1.0, seen)
     # Whole tenths, or whole numbers: the worlds of an interval are drawn once for each.
     return _Found(within, variance, math.floor(10 * left) / 10 if left < 10 else float(math.floor(left)))
+
+
+def variance_over_hosts(groups: Sequence[NDArray[np.float64]]) -> float:
+    """Return the variance of the mean of all values, by host, times their number; 0 where there is one host.
+
+    By mean squares, of these values alone.
+    """
+    return _of_mean(groups, _within(groups)[1]) if len(groups) > 1 else 0.0
+
+
+def _of_mean(groups: Sequence[NDArray[np.float64]], within: float) -> float:
+    """Return the same of two hosts or more, whose own values vary by `within`."""
+    sizes = np.array([group.size for group in groups], float)
+    each = float((sizes**2).sum() / sizes.sum())
+    shows = (float(sizes.sum()) - each) / (len(groups) - 1)
+    return max(0.0, within + each / shows * (_between(groups) - within))
+
+
+def _within(groups: Sequence[NDArray[np.float64]]) -> tuple[float, float]:
+    """Return the degrees of freedom and the mean square within hosts."""
+    freedom = float(sum(group.size for group in groups) - len(groups))
+    squares = sum(float(((group - group.mean()) ** 2).sum()) for group in groups)
+    return freedom, squares / freedom if freedom else 0.0
 
 
 def _between(groups: Sequence[NDArray[np.float64]]) -> float:

@@ -108,8 +108,8 @@ class Hosts(handing.Hosts):
         super().__init__(address, security, needs)
         self._used: dict[str, handing.Host] = {}
         """By host, its agent that measures."""
-        self._firsts: dict[str, None] = {}
-        """Hosts in the order in which they were first used."""
+        self._numbers: dict[str, int] = {}
+        """Of each host, in the order in which they were first used."""
         self._results: list[tuple[str, Result]] = []
         self._unserved: dict[str, str] = {}
 
@@ -124,7 +124,7 @@ class Hosts(handing.Hosts):
         for host in self._hosts.values():
             if host.ready and host.name not in self._used and fits(host.facts):
                 self._used[host.name] = host
-                self._firsts[host.name] = None
+                self._numbers.setdefault(host.name, len(self._numbers))
                 new.append(host.name)
         return tuple(new)
 
@@ -146,7 +146,7 @@ class Hosts(handing.Hosts):
                 "ask": adapter(Ask).dump_python(ask, mode="json"),
                 "alone_ms": alone_ms,
                 "keys": list(keys),
-                "first_block": [*self._firsts].index(host) * REPEATS,
+                "first_block": self._numbers[host] * REPEATS,
             },
         )
 

@@ -11,8 +11,8 @@ What a host does to all settings alike cancels where they are compared on one ho
 one: each host measures the best of all others, too, and puts out what is no better than that there; the final goes on
 with the group of its host. By how much hosts differ shows in the settings that two of them measured.
 
-Only the finalists are confirmed on several hosts at once: on those that do not differ from the host of the final by
-more than settings are taken for equal. What is reported of the two is for starts on hosts like these, and its interval
+Only the finalists are confirmed on several hosts at once: on those that are not seen to differ from the host of the
+final. What is reported of the two is for starts on hosts like these, and its interval
 has room for what hosts differ by (`knowing.Confirmed`).
 
 Whatever is known is made of loads alone, as in `racing.py`: a stack belongs to the group of the host that looked at it
@@ -124,8 +124,7 @@ class Groups:
         own = [
             taken for taken in self._taken.get(host, []) if taken.observed.ask.purpose is not Purpose.CONFIRM
         ]
-        stacks = [stack for stack in self.stacks if self._owners.get(stack) == host]
-        grid = [candidate for stack in stacks for candidate in self._of(stack)]
+        grid = [candidate for stack in self._stacks_of(host) for candidate in self._of(stack)]
         self.final = Field(grid if self.fields else self.grid, self.wanted)
         self.final.home = host
         for taken in own:
@@ -163,8 +162,9 @@ class Groups:
     def _others_by_host(self) -> list[tuple[str, Field]]:
         return [(host, self.fields[host]) for host in sorted(self.fields) if host != self.home]
 
-    def _is_own(self, host: str, candidate: Candidate) -> bool:
-        return self._owners.get(candidate.contestant.stack) == host
+    def _stacks_of(self, host: str) -> tuple[str, ...]:
+        """Return the stacks of the group of a host."""
+        return tuple(stack for stack in self.stacks if self._owners.get(stack) == host)
 
     def candidate_of(self, contestant: Contestant) -> Candidate:
         """Return a candidate of the grid, or a neighbour of one. Raises KeyError for none of these."""
@@ -243,7 +243,8 @@ class Groups:
                 *((host, field.result()) for host, field in self._others_by_host() if not field.arms),
             )
             for entry in group.entries
-            if entry.candidate.label not in known and self._is_own(host, entry.candidate)
+            if entry.candidate.label not in known
+            and entry.candidate.contestant.stack in self._stacks_of(host)
         ]
         late = [
             Entry(each, Fate.UNTRIED, UNSEEN_WHY, 0, None, None, None, None)
@@ -298,9 +299,9 @@ class Groups:
         return tuple(self._share(host, loads.get(host, 0)) for host in hosts)
 
     def _share(self, host: str, loads: int) -> HostShare:
-        stacks = tuple(stack for stack in self.stacks if self._owners.get(stack) == host)
         home, beside = host == self.home, self._beside_home(host)
         differs = host in self.final.apart or _differs(beside)
+        stacks = self._stacks_of(host)
         return HostShare(host, stacks, self.final.trials if home else loads, home, beside, differs)
 
     def _beside_home(self, host: str) -> Interval | None:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from velodrome.judge.search.rate import FORECAST_SPREAD, FORECAST_WRONG, WIDTHS, likely_to_hold
-from velodrome.judge.statistics import of_logs, student_t
+from velodrome.judge.statistics import of_logs, student_t, variance_over_hosts
 from velodrome.model.quantity import Interval
 from velodrome.model.tuning import Observation
 
@@ -293,8 +293,7 @@ class Confirmed:
         """Where it is with this probability, without some hosts. Raises ValueError before there are two starts.
 
         By Student's distribution of the mean over starts. Where several hosts made them, hosts may differ, too: with
-        the variance of hosts by analysis of variance (S. R. Searle and others, «Variance Components», 1992, chapter 3),
-        if that is more.
+        the variance of hosts by mean squares (`statistics.variance_over_hosts`), if that is more.
         """
         hosts = [thresholds for host, thresholds in self.by_host().items() if host not in apart]
         found = [threshold for thresholds in hosts for threshold in thresholds]
@@ -303,7 +302,7 @@ class Confirmed:
             raise ValueError("one start does not show how far starts differ")
         mean = math.fsum(found) / count
         between = math.fsum((threshold - mean) ** 2 for threshold in found) / (count - 1)
-        of_mean = max(between, FINE**2, _variance_with_hosts(hosts)) / count
+        of_mean = max(between, FINE**2, variance_over_hosts([np.array(own) for own in hosts])) / count
         return of_logs(mean, student_t(count - 1, share) * math.sqrt(of_mean))
 
     def _current(self, host: str, boot: int) -> _Start | None:
@@ -326,27 +325,6 @@ class Confirmed:
         peak = np.exp(-np.abs(self._logs - middle) / spread)
         found: Floats = peak / peak.sum() * (1 - FORECAST_WRONG) + FORECAST_WRONG / len(self._logs)
         return found
-
-
-def _variance_with_hosts(hosts: Sequence[Sequence[float]]) -> float:
-    """Return the variance of the mean of all values of hosts, times their number; 0 where hosts show no variance."""
-    counts = [len(values) for values in hosts]
-    total, freedom = sum(counts), sum(counts) - len(hosts)
-    if len(hosts) < 2 or freedom < 1:
-        return 0.0
-    mean = math.fsum(math.fsum(values) for values in hosts) / total
-    means = [math.fsum(values) / len(values) for values in hosts]
-    inside = (
-        math.fsum((value - own) ** 2 for values, own in zip(hosts, means, strict=True) for value in values)
-        / freedom
-    )
-    among = math.fsum(count * (own - mean) ** 2 for count, own in zip(counts, means, strict=True)) / (
-        len(hosts) - 1
-    )
-    squares = math.fsum(count**2 for count in counts)
-    each = (total - squares / total) / (len(hosts) - 1)
-    variance = max((among - inside) / each, 0.0)
-    return inside + variance * squares / total if variance else 0.0
 
 
 def _learnt(observed: Observation) -> float:

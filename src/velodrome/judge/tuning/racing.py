@@ -129,9 +129,7 @@ class Arm:
                     self.put_out(Fate.FAILED, self.capped)
             return
         self._weigh(observed)
-        known: Known | Confirmed = self.known
-        if observed.ask.purpose is Purpose.CONFIRM:
-            known = self._confirming()
+        known = self._confirming() if observed.ask.purpose is Purpose.CONFIRM else self.known
         known.learn(observed)
         self.broke = observed.why or self.broke
         if isinstance(known, Costs):
@@ -404,9 +402,14 @@ class Field:
         """Whether its stack was looked at here, or it is an arm, or the neighbour of one."""
         if candidate.contestant.stack in self.looks:
             return True
+        return self._nearest(candidate) is not None
+
+    def _nearest(self, candidate: Candidate) -> Arm | None:
+        """Return the arm that a candidate is, or is most like; None: it differs from all in what decides something."""
         knobs, stack = candidate.contestant.knobs.items(), candidate.contestant.stack
-        own = [arm.candidate.contestant for arm in self.arms if arm.candidate.contestant.stack == stack]
-        return any(contestant.knobs.items() <= knobs for contestant in own)
+        near = [arm for arm in self.arms if arm.candidate.contestant.stack == stack]
+        near = [arm for arm in near if arm.candidate.contestant.knobs.items() <= knobs]
+        return max(near, key=lambda arm: len(arm.candidate.contestant.knobs), default=None)
 
     def _refer(
         self, candidate: Candidate, rps: float, seen: Observation | None, plain: Arm | None = None
@@ -459,13 +462,9 @@ class Field:
         label = candidate.contestant.label
         if label in by_contestant:
             return by_contestant[label]
-        knobs = candidate.contestant.knobs.items()
-        near = [arm for arm in self.arms if arm.candidate.contestant.stack == candidate.contestant.stack]
-        near = [arm for arm in near if arm.candidate.contestant.knobs.items() <= knobs]
-        plain = max(near, key=lambda arm: len(arm.candidate.contestant.knobs), default=None)
         if candidate not in self.grid:
             self.grid.append(candidate)
-        return self.enter(candidate, plain)
+        return self.enter(candidate, self._nearest(candidate))
 
     def lose(self, stacks: Sequence[str], fate: Fate, why: str) -> None:
         """Put out all candidates of stacks that could not be looked at."""
