@@ -60,6 +60,17 @@ def test_connections_that_a_server_starves_all_through_the_span_break_no_law(rai
     assert FlagKind.LITTLES_LAW in raised(more_than_there_are)
 
 
+def test_connections_that_never_got_an_answer_need_not_be_in_the_law(raised: Flags) -> None:
+    half: dict[str, object] = {"sent": replace(FLAT, mean=5.0, max=30.0)}
+    flags = raised(half | {"connections_answered": 20})
+    assert FlagKind.CONNECTIONS_NEVER_IN in flags
+    assert FlagKind.LITTLES_LAW not in flags
+    assert FlagKind.LITTLES_LAW in raised(half | {"connections_answered": 30})
+    assert FlagKind.LITTLES_LAW in raised(
+        half | {"sent": replace(FLAT, mean=20.0), "connections_answered": 20}
+    )
+
+
 def test_connections_that_lie_in_the_listen_queue_break_no_law_and_are_noted(raised: Flags) -> None:
     half: dict[str, object] = {"sent": replace(FLAT, mean=5.0, max=30.0)}
     flags = raised(half, sampled={"queue": QueueFacts(20, 2048, 0, 0)})

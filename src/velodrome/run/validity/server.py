@@ -222,16 +222,26 @@ def answered_before_read(evidence: Evidence) -> Flag | None:
     )
 
 
+def _unanswered(evidence: Evidence) -> float:
+    """The share of a closed loop's connections that got no answer at all although all could have had their turn."""
+    closed, facts = evidence.closed, evidence.facts
+    served = facts.connections_answered
+    if (
+        closed is None
+        or served is None
+        or facts.throughput_rps * facts.duration_s < ROUNDS * closed.connections
+    ):
+        return 0.0
+    return max(0.0, 1 - served / closed.connections)
+
+
 def never_in(evidence: Evidence) -> Flag | None:
     """Connections that got no answer at all although all could have had their turn."""
     closed, facts = evidence.closed, evidence.facts
     served = facts.connections_answered
-    if closed is None or served is None or facts.throughput_rps <= 0:
+    if closed is None or served is None or facts.throughput_rps <= 0 or _unanswered(evidence) <= 0:
         return None
     outside = closed.connections - served
-    rounds = facts.throughput_rps * facts.duration_s / closed.connections
-    if outside <= 0 or rounds < ROUNDS:
-        return None
     per_connection = facts.throughput_rps * facts.duration_s / max(served, 1)
     return Flag(
         FlagKind.CONNECTIONS_NEVER_IN,
@@ -490,8 +500,8 @@ def littles_law(evidence: Evidence) -> Flag | None:
     connection has a request in flight, and a server that prefers some connections lets the others wait longest. Those
     that wait all through the span have no latency at all: where the engine saw that connections were not served evenly,
     fewer by the law than there are is the server's doing (`unfair`), as it is where the others lay in its listen queue:
-    a busy event loop may take in one connection a turn. Where connections are opened for single requests
-    the time from due counts: opening is in it.
+    a busy event loop may take in one connection a turn. Connections that never got an answer (`never_in`) need
+    not be in it. Where connections are opened for single requests the time from due counts: opening is in it.
     """
     facts = evidence.facts
     from_due = evidence.reopens and evidence.closed and facts.due.mean is not None
@@ -515,9 +525,10 @@ def littles_law(evidence: Evidence) -> Flag | None:
         return None
     longest_s = max(latency_s, (latency.max or 0.0) / 1e3) if evidence.closed else latency_s
     allowed = actual * (LITTLE + longest_s / max(facts.duration_s, 1e-9)) + LITTLE_LEAST
-    if abs(by_law - actual) <= allowed or (by_law < actual and "unfair" in facts.engine_flags):
-        return None
     lay = actual - by_law
+    starved = actual if "unfair" in facts.engine_flags else _unanswered(evidence) * actual
+    if -allowed <= lay <= starved + allowed:
+        return None
     if evidence.closed and 0 < lay <= (evidence.sampled.queue.peak or 0) + allowed:
         return Flag(
             FlagKind.UNFAIR,
