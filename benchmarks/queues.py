@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from velodrome.judge.search.holding import PROOF_TIMES, Demands, Tried, probe, slope
+from velodrome.judge.search.holding import PROOF_TIMES, Demands, Tried, probe, slope, warmup_s
 from velodrome.judge.search.rate import Measuring, RateSearch, highest_rate
 from velodrome.model.condition import Figure, Figures, LoadMetric, read
 from velodrome.model.search import Ending, Probe, RateFound
@@ -40,7 +40,6 @@ from velodrome.model.search import Ending, Probe, RateFound
 SERVICE_S = 0.005
 APPS = Path(__file__).parent / "queued"
 LOOK_S = 3.0
-WARMUP_S = 0.5
 TICK_S = 0.2
 LATE = 0.01
 """Share of requests that may be later than the limit: a p99."""
@@ -180,13 +179,14 @@ class Simulated:
 
     def load(self, rate: float, seconds: float) -> Probe:
         """Load it for so long, after a warm-up."""
-        arrive, stay = sojourns(self.random, self.cell, rate, seconds + WARMUP_S, self.pace)
-        counts = arrive >= WARMUP_S
+        begin = warmup_s(seconds)
+        arrive, stay = sojourns(self.random, self.cell, rate, begin + seconds, self.pace)
+        counts = arrive >= begin
         late = int((stay[counts] > self.cell.limit_s).sum())
         done = np.sort(arrive + stay)
-        ticks = np.arange(WARMUP_S, seconds + WARMUP_S, TICK_S)
+        ticks = np.arange(begin, begin + seconds, TICK_S)
         backlog = np.searchsorted(arrive, ticks) - np.searchsorted(done, ticks)
-        ended = float(((done >= WARMUP_S) & (done < seconds + WARMUP_S)).sum()) / seconds
+        ended = float(((done >= begin) & (done < begin + seconds)).sum()) / seconds
         tried = Tried(
             rate,
             {"ok": int(counts.sum())},

@@ -14,7 +14,15 @@ from velodrome.run.machine import measuring_lock
 
 pytest_plugins = ["tests.kinds", "tests.restless"]
 
-GOLDEN = Path(__file__).parent / "golden"
+TESTS = Path(__file__).parent
+GOLDEN = TESTS / "golden"
+LONG = {
+    "test_restless.py",
+    "report/test_html_in_chromium.py",
+    "usecases/test_standing.py",
+    "usecases/test_stored_capacity.py",
+}
+"""Files that take half a minute or more and would come in the last third."""
 
 # The same examples each day, so that what fails was broken by a change; `make test-all` draws others (`drawn`). No
 # example has a deadline, and none is too slow: on a busy machine any of them is.
@@ -40,6 +48,11 @@ def pytest_configure() -> None:
     if worker:
         run = os.environ["PYTEST_XDIST_TESTRUNUID"]
         os.environ[measuring_lock.VARIABLE] = str(Path(tempfile.gettempdir()) / f"{run}-{worker}.lock")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with long files: whoever takes one last lets all other workers wait."""
+    items.sort(key=lambda item: item.path.relative_to(TESTS).as_posix() not in LONG)
 
 
 def pytest_collection_finish() -> None:

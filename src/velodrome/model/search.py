@@ -38,6 +38,8 @@ class Strain:
     """As many may be; above 0."""
     limit_ms: float = 0.0
     """Of a latency; 0: of something else."""
+    share: float = 0.0
+    """Of all requests, as many may be later than that."""
 
     @property
     def times(self) -> float:

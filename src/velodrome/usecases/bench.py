@@ -31,6 +31,7 @@ from velodrome.judge.search.holding import (
     of_the_moment,
     probe,
     share_failed,
+    warmup_s,
     wrong_anyway,
 )
 from velodrome.model.app import App
@@ -308,7 +309,7 @@ class Bench:
         return Load(
             pace,
             duration_s=seconds,
-            warmup_s=WARMUP_S + cold_s + min(WAITS * self._alone_ms / 1000, MOST_WARMUP_S),
+            warmup_s=warmup_s(seconds) + cold_s + min(WAITS * self._alone_ms / 1000, MOST_WARMUP_S),
             drain_s=_drain_s(self.trial.recipe),
         )
 

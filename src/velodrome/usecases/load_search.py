@@ -24,6 +24,7 @@ from velodrome.judge.search.holding import (
     enough_s,
     in_doubt,
     probe,
+    warmup_s,
     wrong_anyway,
 )
 from velodrome.judge.search.rate import FIRST, Measuring, RateSearch, highest_rate
@@ -122,7 +123,7 @@ class _Search:
         watched = Backlog(rate)
         seconds = seconds or self._demands.seconds(rate, self._seconds)
         document = self._load(
-            {"rate": rate, "duration_s": seconds, "warmup_s": self._warmup_s()},
+            {"rate": rate, "duration_s": seconds, "warmup_s": max(self._spec.warmup_s, warmup_s(seconds))},
             lambda event: event["event"] != "tick" or watched.goes_on(event),
         )
         found = self._probe(rate, document, watched)
@@ -135,7 +136,7 @@ class _Search:
         return found
 
     def _try_connections(self, count: int) -> Sample:
-        length = {"duration_s": self._seconds, "warmup_s": self._warmup_s()}
+        length = {"duration_s": self._seconds, "warmup_s": max(self._spec.warmup_s, WARMUP_S)}
         document = self._load({"connections": count, **length})
         limit = document["limit"]
         spoilt = limit["sentence"] if limit["at"] == Limit.GENERATOR else ""
@@ -145,9 +146,6 @@ class _Search:
         if not sample.spoilt and sample.rps > best:
             self.best = document
         return sample
-
-    def _warmup_s(self) -> float:
-        return max(self._spec.warmup_s, WARMUP_S)
 
     def _load(self, changes: Mapping[str, Any], on_event: OnEvent = lambda _: True) -> Document:
         drain_s = min(self._spec.drain_s, DRAIN_S)

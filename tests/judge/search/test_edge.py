@@ -73,6 +73,24 @@ def test_what_one_boot_shows_is_known_no_better_than_boots_differ() -> None:
     assert width(edge.of_boot(0)) < width(edge.interval())
 
 
+def test_a_limit_of_latency_spreads_the_edges_of_boots_more_the_fewer_slots_serve() -> None:
+    """Few slots: the share of late requests rises slowly with the rate (`bend`)."""
+
+    def half(share: float, bend: float) -> float:
+        edge = Edge(100, 300)
+        for boot in (0, 1, 2):
+            for part in (0.0, 0.8, -0.8):
+                rate = 160 * math.exp(part / bend)
+                strain = Strain("p99", 2.0 * math.exp(part), 2.0, 1000 * bend / rate, share)
+                edge.learn(Probe(rate, part < 0, boot=boot, strains=(strain,)))
+        interval = edge.interval()
+        return math.log(interval.high / interval.low) / 2
+
+    assert half(0.01, 6) > half(0.1, 6) > half(0.0, 6)
+    few, many = (half(0.01, bend) / half(0.0, bend) for bend in (6, 100))
+    assert few > many + 0.05
+
+
 def test_a_proof_that_fails_lowers_the_claim_and_is_reported() -> None:
     boots = [0]
 

@@ -237,6 +237,9 @@ def _at_least(share: float, of: int) -> float:
 
 WARMUP_S, DRAIN_S = 0.5, 0.5
 """Before and after what is measured of one trial."""
+WARMUP_SHARE, WARMUP_MOST_S = 1 / 6, 2.0
+"""Of its length, but no more seconds, an open loop is warmed up: a queue that begins empty has too few late requests
+until it is as long as it stays, which near the edge takes seconds."""
 LONGEST_S = 60.0
 """Of one trial, however many requests a percentile needs at a low rate."""
 SPARE = 1.3
@@ -248,10 +251,15 @@ LEAST = 8
 """Requests expected in the least: independent users come with that many in all but 1 of 3,000 loads, e^-8."""
 NEAR = 10
 """Loads near the edge have so many times the requests that a percentile needs, if that is bearable."""
-NEAR_TIMES, NEAR_LONGEST_S = 3, 20.0
+NEAR_TIMES, NEAR_LONGEST_S = 4, 20.0
 """But at least so many times the length of the first looks, and no more seconds."""
 PROOF_TIMES = 20
 """A proof is so many times as long as the first looks: a minute."""
+
+
+def warmup_s(seconds: float) -> float:
+    """Return how long an open loop of so many seconds is warmed up."""
+    return max(WARMUP_S, min(WARMUP_SHARE * seconds, WARMUP_MOST_S))
 
 
 @dataclass(frozen=True)
@@ -369,8 +377,10 @@ def _strain(condition: Condition, tried: Tried, requests: float, wanted: bool) -
     metric = condition.metric
     if metric.percentile is not None:
         late = tried.beyond(metric, condition.limit)
-        allowed = (1 - metric.percentile / 100) * requests
-        return None if late is None else Strain(condition.text, late, allowed, condition.limit)
+        may_be = 1 - metric.percentile / 100
+        return (
+            None if late is None else Strain(condition.text, late, may_be * requests, condition.limit, may_be)
+        )
     if metric.unit is Unit.SHARE and not condition.counted and metric.name != "cpu" and condition.limit > 0:
         share = tried.figures(metric, False).value
         return None if share is None else Strain(condition.text, share * requests, condition.limit * requests)
