@@ -386,7 +386,9 @@ def _ask_http(target: Target, timeout_s: float) -> str | Wrong | None:
         connection.connect()
         alarm.start()
         headers = {"Connection": "close", **dict(target.headers)}
-        connection.request(target.method, target.path, target.body or None, headers)
+        # A server may answer and close before it has read the body: its answer is there all the same.
+        with suppress(BrokenPipeError, ConnectionResetError):
+            connection.request(target.method, target.path, target.body or None, headers)
         judged = _judge(target, connection.getresponse())
         return UNFINISHED if late.is_set() else judged  # what was cut looks like a short answer
     except (http.client.HTTPException, OSError) as error:

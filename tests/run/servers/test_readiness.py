@@ -18,8 +18,8 @@ def living() -> None:
     return None
 
 
-def ask(url: str, body: bytes = b"right", deadline_s: float = 2.0, **more: object) -> Ready | NotReady:
-    target = Target(url, expect_body=body, expect_status=200, **more)  # type: ignore[arg-type]
+def ask(url: str, right: bytes = b"right", deadline_s: float = 2.0, **more: object) -> Ready | NotReady:
+    target = Target(url, expect_body=right, expect_status=200, **more)  # type: ignore[arg-type]
     return await_right_answer(target, living, time.monotonic(), deadline_s)
 
 
@@ -106,6 +106,16 @@ def test_an_upload_sends_its_body_and_method() -> None:
         assert isinstance(await_right_answer(target, living, time.monotonic(), 5.0), Ready)
     assert received[0].startswith(b"POST / HTTP/1.1\r\n")
     assert received[0].endswith(made.MIXED.upload)
+
+
+def test_an_answer_that_comes_before_the_upload_was_read_is_an_answer() -> None:
+    def handler(connection: socket.socket, head: bytes) -> None:
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nright")
+        connection.close()  # with most of the body unread, which resets the connection
+
+    with listening(handler) as url:
+        found = ask(url, method="POST", body=b"x" * 16_000_000)
+    assert isinstance(found, Ready), found
 
 
 def test_a_stream_is_read_to_its_end() -> None:
