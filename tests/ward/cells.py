@@ -212,6 +212,7 @@ ILL = (
     Cell("nothing but logins", "hashing:logins", "hash-on-loop"),
     Cell("asgiref's thread", "sync_views:severe", "sync-under-asgi", requires=(ASGIREF,)),
     Cell("compression", "compressing:severe", "gzip-on-loop", requires=(STARLETTE,), headers=GZIP),
+    Cell("compression by hand", "compressing:by_hand", "gzip-on-loop", requires=(STARLETTE,), headers=GZIP),
     Cell(
         "clients",
         "clients:severe",
@@ -398,6 +399,7 @@ WELL = (
     Cell("cold keys, cured", "stampeding:cured", upstreams=FAR),
     Cell("decoy: does all for each request", "stampeding:decoy", upstreams=FAR),
     Cell("decoy: sums on the loop", "hashing:decoy"),
+    Cell("decoy: answers with an archive", "compressing:decoy", requires=(STARLETTE,), headers=GZIP),
     Cell("decoy: computes on the loop", "sound:computing"),
     Cell("decoy: a semaphore of 40 before AnyIO", "tokens:decoy", requires=(ANYIO,)),
     Cell("decoy: a lock of its own", "lookalikes:locked"),

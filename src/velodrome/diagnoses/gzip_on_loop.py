@@ -17,6 +17,8 @@ def screen(seen: Symptoms) -> Screened:
         "no GZipMiddleware behind a proxy that compresses; else compresslevel=1",
     )
     plain = Treatment("no compression, as if no client accepted it", {"compression": "off"})
+    if seen.compressed:  # perhaps by code of the app's own
+        plain = Treatment("compression that only stores (level 0)", {"compression": "stored"})
     metrics = ("rps", "cpu_us")
     return found.suspect(Experiment(plain, found.connections, cure, metrics, takes="compression"))
 
@@ -26,6 +28,7 @@ fault = Fault(
     "large responses hold up all others: they are compressed on the event loop; let the proxy do that",
     ("starlette#3410",),
     "Requests wait while the response to another one is compressed.",
-    "Answered as if no client accepted compression, throughput or CPU time per request is better.",
+    "Answered as if no client accepted compression, or with bodies that are stored and not deflated, throughput or CPU "
+    "time per request is better.",
     screen,
 )

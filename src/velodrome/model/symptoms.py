@@ -414,6 +414,8 @@ class Symptoms:
     """Of loads that were measured for another purpose; the doctor's own screens have none."""
     collected: Collected | None = None
     """Without a heartbeat, whose own work makes the collector run more often; None: with it, there was little."""
+    compressed: bool = False
+    """Whether an answer that was looked at is."""
 
     @property
     def in_work_each(self) -> float:

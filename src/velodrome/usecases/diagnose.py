@@ -440,6 +440,7 @@ class Case:
         found: tuple[Slope, Reused | None] | None = None
         watched: Watched | None = None
         alone: Watched | None = None
+        compressed = False
         self._follower.preparing(f"screens: {self._base.about}")
         began = time.monotonic()
         try:
@@ -460,6 +461,7 @@ class Case:
                 watched = heartbeat.watch(server, connections, max(WATCHED_S, least_s))
                 version = server.booted.environment.version
                 self._cpus = len(server.booted.placed.server_cpus)
+                compressed = screens.is_compressed(server)
         except NOT_SERVED as error:
             failed.append(str(error).splitlines()[0])
             version = ""
@@ -481,6 +483,7 @@ class Case:
             *self._in_use,
             steps,
             collected=collected,
+            compressed=compressed,
         )
 
     def _time_collections(self, watched: Watched | None, failed: list[str]) -> Collected | None:
@@ -552,6 +555,7 @@ class Case:
                     failed.append(f"once more, with the most throughput: {error.reason}")
                     pairs = ((alone.rps, max(point.rps for point in points)),)
                 else:
+                    self._in_use = server.in_use()
                     looks = self._look(server, looks, failed)
         self._look_on_fresh_servers(looks, failed)
         return judge.slope(points, pairs), reused

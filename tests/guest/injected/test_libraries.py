@@ -125,6 +125,24 @@ def test_what_other_frameworks_compress_is_not_compressed(
     assert asking.took() == {"compression"}
 
 
+def test_what_an_app_compresses_itself_is_stored_with_the_same_content(injected: Injected) -> None:
+    program = """
+        import gzip, io, zlib
+        body = b"x" * 2000
+        def pieces():
+            out = io.BytesIO()
+            with gzip.GzipFile(mode="wb", fileobj=out) as file:
+                file.write(body)
+            return out.getvalue()
+        every = gzip.compress(body, compresslevel=9), zlib.compress(body), zlib.compress(body, level=6), pieces()
+        print(*(len(one) > 2000 for one in every), len(gzip.compress(b"y" * 100)) < 100)
+        assert gzip.decompress(every[0]) == zlib.decompress(every[1]) == gzip.decompress(every[3]) == body
+    """
+    assert injected.run(program, {"compression": "stored"}) == "True True True True True\n"
+    assert injected.took() == {"compression"}
+    assert injected.run(program, {"compression": "off"}) == "False False False False True\n"
+
+
 def test_clients_that_are_made_alike_share_one_tls_context(injected: Injected) -> None:
     program = """
         import ssl

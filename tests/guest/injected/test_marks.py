@@ -5,6 +5,7 @@ from typing import cast
 
 import pytest
 
+from velodrome.guest.injected import marks
 from velodrome.guest.injected.heartbeat import is_own
 from velodrome.guest.injected.marks import MARKS, NAMES, STANDARD, busy_with, called_from
 
@@ -21,6 +22,9 @@ EXPORT = (f"{SITE}/opentelemetry/sdk/trace/export/__init__.py", "worker")
 THREADING = (f"{STANDARD}threading.py", "run")
 POOL = (f"{SITE}/urllib3/connectionpool.py", "_get_conn")
 COMPILE = (f"{SITE}/jinja2/environment.py", "compile")
+GUEST = marks.__file__.rpartition("/injected/")[0]
+LOOPED = (f"{GUEST}/injected/heartbeat.py", "watched")
+WRAPPED = (f"{GUEST}/injected/libraries.py", "storing")
 SEARCH = ("<frozen importlib._bootstrap>", "_find_spec")
 
 
@@ -64,6 +68,9 @@ def test_the_marks_of_a_stack(frames: list[tuple[str, str]], busy: set[str]) -> 
         ([SEARCH, HTTPX, OWN, SERVER], "importing", HTTPX),
         ([SEARCH, SEARCH, OWN, SERVER], "importing", OWN),
         ([JSON, LOGGING, THREADING], "logging", None),
+        ([ANYIO, BASE, LOOPED, SERVER], "base-middleware", None),
+        ([JSON, LOGGING, WRAPPED, OWN, LOOPED, SERVER], "logging", OWN),
+        ([JSON, LOGGING, WRAPPED, SERVER], "logging", SERVER),
         ([COMPILE, ("/srv/shop/page.html", "root"), OWN, SERVER], "building-template", OWN),
     ],
 )

@@ -1,5 +1,9 @@
-"""`gzip-on-loop`: large responses compressed at level 9; cured by leaving that to a proxy."""
+"""`gzip-on-loop`: large responses compressed at level 9, by a middleware or by hand; cured by leaving that to a proxy.
 
+A decoy: an app whose work is to compress, and that answers with what came of it as it is.
+"""
+
+import gzip
 import json
 
 from starlette.middleware.gzip import GZipMiddleware
@@ -10,6 +14,12 @@ ROWS = [
 BODY = json.dumps(ROWS).encode()
 
 
+async def answered(send, body, *headers):
+    start = [(b"content-length", str(len(body)).encode()), *headers]
+    await send({"type": "http.response.start", "status": 200, "headers": start})
+    await send({"type": "http.response.body", "body": body})
+
+
 async def cured(scope, receive, send):
     if scope["type"] == "lifespan":
         while True:
@@ -17,9 +27,7 @@ async def cured(scope, receive, send):
             await send({"type": f"{message['type']}.complete"})
             if message["type"] == "lifespan.shutdown":
                 return
-    length = str(len(BODY)).encode()
-    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", length)]})
-    await send({"type": "http.response.body", "body": BODY})
+    await answered(send, BODY)
 
 
 compressed = GZipMiddleware(cured)
@@ -27,3 +35,15 @@ compressed = GZipMiddleware(cured)
 
 async def severe(scope, receive, send):
     await (cured if scope["type"] == "lifespan" else compressed)(scope, receive, send)
+
+
+async def by_hand(scope, receive, send):
+    if scope["type"] == "lifespan":
+        await cured(scope, receive, send)
+    await answered(send, gzip.compress(BODY), (b"content-encoding", b"gzip"))
+
+
+async def decoy(scope, receive, send):
+    if scope["type"] == "lifespan":
+        await cured(scope, receive, send)
+    await answered(send, gzip.compress(BODY), (b"content-type", b"application/gzip"))

@@ -749,9 +749,6 @@ def _position(code: CodeType, instruction: int, at: Optional[int] = None) -> Dic
     return {"line": line, "end_line": line}
 
 
-_GUEST = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-
-
 @lru_cache(maxsize=None)
 def is_own(file: str) -> bool:
     """Whether a file is the app's own, and not of the standard library, a package, or velodrome.
@@ -760,7 +757,7 @@ def is_own(file: str) -> bool:
     """
     if os.path.splitext(file)[1] not in SOURCES:
         return False
-    return not (marks.is_standard(file) or marks.is_installed(file) or file.startswith(_GUEST))
+    return not (marks.is_standard(file) or marks.is_installed(file) or marks.is_guest(file))
 
 
 def _has_native_threads() -> bool:

@@ -1,6 +1,7 @@
 """Treatments of packages: what is otherwise in a library than the app has it, each noted when it takes hold.
 
-What a handler answers stays as it is, but for `compression`, with which it comes as a client gets it that accepts none.
+What a handler answers stays as it is, but for `compression`, with which it comes as a client gets it that accepts none,
+or with the same content, but larger.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 TRIES = 3
 """Responses of a route that must be the same without validation before it is left out."""
+LARGE = 500
+"""Bytes that a response is compressed from."""
 SAMPLED_OFF = "velodrome: sampled off"
 
 
@@ -36,7 +39,10 @@ def _sync_to_async(giving: Giving, count: int) -> None:
 
 
 def _compression(giving: Giving, how: str) -> None:
-    """Have middleware compress no response, as if the client accepted none that is compressed."""
+    """Have middleware compress no response, as if the client accepted none that is compressed.
+
+    `stored`: what middleware of the app's own compresses is in the form of gzip, but as large as before.
+    """
 
     def passed_on(name: str) -> Callable[[ModuleType], None]:
         def patch(module: Any) -> None:
@@ -68,12 +74,29 @@ def _compression(giving: Giving, how: str) -> None:
 
         module.StreamResponse.enable_compression = enable_compression
 
-    if how == "off":
+    def stored(module: Any) -> None:
+        compress, compressobj = module.compress, module.compressobj
+
+        def storing(data: Any, level: int = -1, *args: Any, **named: Any) -> Any:
+            if len(data) < LARGE:
+                return compress(data, level, *args, **named)
+            giving.took("compression")
+            return compress(data, 0, *args, **named)
+
+        def storing_pieces(level: int = -1, *args: Any, **named: Any) -> Any:
+            giving.took("compression")
+            return compressobj(0, *args, **named)
+
+        module.compress, module.compressobj = storing, storing_pieces
+
+    if how in ("off", "stored"):
         giving.finder.after("starlette.middleware.gzip", passed_on("GZipMiddleware"))
         giving.finder.after("brotli_asgi", passed_on("BrotliMiddleware"))
         giving.finder.after("django.middleware.gzip", django)
         giving.finder.after("flask_compress.flask_compress", flask)
         giving.finder.after("aiohttp.web_response", aiohttp)
+    if how == "stored":
+        giving.finder.after("zlib", stored)
 
 
 def _tls_context(giving: Giving, how: str) -> None:

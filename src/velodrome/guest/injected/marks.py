@@ -16,6 +16,7 @@ from typing import Callable, Dict, FrozenSet, NamedTuple, Optional, Set, Tuple
 from velodrome.guest.injected import building
 
 STANDARD = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
+_GUEST = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _INSTALLED = ("%ssite-packages%s" % (os.sep, os.sep), "%sdist-packages%s" % (os.sep, os.sep))
 
 
@@ -93,6 +94,8 @@ OWN = "own code"
 """Of the app, as if it were a mark: whatever a thread is in, the innermost line of it that is on the stack."""
 NEAREST = ("importing",)
 """Marks whose nearest caller is named: the line of whichever package, and not the app's own behind it."""
+LOOP = "watched"
+"""The function of velodrome's in which event loops run."""
 NAMES = tuple(dict.fromkeys(mark.name for mark in MARKS))
 WAITS = (
     Mark("connector", "/aiohttp/connector.py", _of("connect", "_wait_for_available_connection")),
@@ -133,14 +136,17 @@ def busy_with(frame: Optional[FrameType]) -> Dict[str, FrameType]:
 def called_from(name: str, frame: FrameType, is_own: Callable[[str], bool]) -> Optional[FrameType]:
     """Return the frame that called what a mark stands for, of which `frame` is the outermost; None: no such code did.
 
-    That is the innermost of the app's own, or without any the nearest that is not of the standard library.
+    That is the innermost of the app's own, or without any the nearest that is not of the standard library. Who runs the
+    event loop (`LOOP`) has not called it.
     """
     nearest, outer = None, frame.f_back
     while outer is not None:
         file = outer.f_code.co_filename
         if is_own(file):
             return outer
-        if nearest is None and not _between(file):
+        if is_guest(file) and outer.f_code.co_name == LOOP:
+            return nearest
+        if nearest is None and not (is_guest(file) or _between(file)):
             if name in NEAREST:
                 return outer
             nearest = outer
@@ -168,6 +174,11 @@ def waits_in(file: str, function: str) -> Set[str]:
 def is_standard(file: str) -> bool:
     """Whether a file is of the standard library."""
     return file.startswith(("<", STANDARD)) and not any(part in file for part in _INSTALLED)
+
+
+def is_guest(file: str) -> bool:
+    """Whether a file is velodrome's, beside the app."""
+    return file.startswith(_GUEST)
 
 
 def is_installed(file: str) -> bool:

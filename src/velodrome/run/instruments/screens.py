@@ -26,7 +26,7 @@ from velodrome.model.measurement import Measurement
 from velodrome.model.quantity import significant
 from velodrome.model.symptoms import Point, Reused, Step, Stepped
 from velodrome.model.trial import Trial
-from velodrome.run.instruments.clients import Client, Where
+from velodrome.run.instruments.clients import Answer, Client, Where, where
 from velodrome.run.instruments.situations import beside_loops
 from velodrome.run.instruments.standing import Standing, figures, standing
 from velodrome.run.lab import Lab
@@ -149,6 +149,21 @@ def fresh_and_reused(server: Standing, each_s: float = 0.0) -> Reused:
     seconds = max(REUSED_S, FEWEST * each_s)
     first = figures(server.run_closed_loop(1, seconds, keepalive=False))
     return Reused(first.p50_ms, figures(server.run_closed_loop(1, seconds)).p50_ms)
+
+
+def is_compressed(server: Standing) -> bool:
+    """Return whether an answer says that its body is compressed; where none comes, it is not."""
+    at = where(server.booted.target)
+    if at is None:
+        return False
+
+    async def request() -> Answer:
+        async with Client(at) as client:
+            return await client.request()
+
+    with enter(server.booted.site.client):
+        answer = beside_loops(lambda: asyncio.run(request()))
+    return answer.headers.get("content-encoding", "identity").lower() != "identity"
 
 
 # --- UP.
