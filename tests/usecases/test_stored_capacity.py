@@ -156,7 +156,8 @@ def test_each_load_is_stored_with_its_boot_and_why_it_was_made(world: Callable[.
 def test_latency_rises_with_the_load_and_overload_does_what_the_server_can(
     world: Callable[..., World],
 ) -> None:
-    found = run(world())
+    # In a second no percentile of so few requests is what it is in the long run.
+    found = run(world(), replace(SEARCH, seconds=10.0))
     assert isinstance(found, RateCapacity)
     assert [level.share for level in found.load] == list(SHARES)
     latencies = [level.ms for level in found.load if level.ms is not None]

@@ -7,6 +7,7 @@ Connections are pooled, not kept per thread: under gevent every greenlet would b
 
 from __future__ import annotations
 
+import itertools
 import os
 import sqlite3
 from collections import deque
@@ -16,6 +17,8 @@ from velodrome.guest.client import TIMEOUT_S, Client
 from velodrome.guest.clients import _tables
 
 MEMDB_SINCE = (3, 36, 0)
+_numbers = itertools.count()
+"""Of databases: the address of one that is gone may be that of the next while a connection to it still lives."""
 
 
 class Database:
@@ -23,7 +26,7 @@ class Database:
 
     def __init__(self) -> None:
         """Make the tables. Takes a few milliseconds."""
-        self.uri = uri("%d-%d" % (os.getpid(), id(self)))
+        self.uri = uri("%d-%d" % (os.getpid(), next(_numbers)))
         self.anchor = connection(self.uri, TIMEOUT_S)  # the database exists as long as one connection does
         self.idle: Deque[sqlite3.Connection] = deque()
         for statement in _tables.CREATE:
