@@ -17,10 +17,10 @@ pytest_plugins = ["tests.kinds", "tests.restless"]
 TESTS = Path(__file__).parent
 GOLDEN = TESTS / "golden"
 LONG = {
-    "test_restless.py",
-    "report/test_html_in_chromium.py",
-    "usecases/test_standing.py",
-    "usecases/test_stored_capacity.py",
+    TESTS / "test_restless.py",
+    TESTS / "report/test_html_in_chromium.py",
+    TESTS / "usecases/test_standing.py",
+    TESTS / "usecases/test_stored_capacity.py",
 }
 """Files that take half a minute or more and would come in the last third."""
 
@@ -52,7 +52,7 @@ def pytest_configure() -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with long files: whoever takes one last lets all other workers wait."""
-    items.sort(key=lambda item: item.path.relative_to(TESTS).as_posix() not in LONG)
+    items.sort(key=lambda item: item.path not in LONG)
 
 
 def pytest_collection_finish() -> None:

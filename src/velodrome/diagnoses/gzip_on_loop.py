@@ -16,11 +16,11 @@ def screen(seen: Symptoms) -> Screened:
         "GZipMiddleware(…): level 9, from 500 bytes on",
         "no GZipMiddleware behind a proxy that compresses; else compresslevel=1",
     )
-    plain = Treatment("no compression, as if no client accepted it", {"compression": "off"})
+    treatment = Treatment("no compression, as if no client accepted it", {"compression": "off"})
     if seen.compressed:  # perhaps by code of the app's own
-        plain = Treatment("compression that only stores (level 0)", {"compression": "stored"})
+        treatment = Treatment("compression that only stores (level 0)", {"compression": "stored"})
     metrics = ("rps", "cpu_us")
-    return found.suspect(Experiment(plain, found.connections, cure, metrics, takes="compression"))
+    return found.suspect(Experiment(treatment, found.connections, cure, metrics, takes="compression"))
 
 
 fault = Fault(

@@ -415,7 +415,7 @@ class Symptoms:
     collected: Collected | None = None
     """Without a heartbeat, whose own work makes the collector run more often; None: with it, there was little."""
     compressed: bool = False
-    """Whether an answer that was looked at is."""
+    """Whether the body of an answer is (`Content-Encoding`)."""
 
     @property
     def in_work_each(self) -> float:

@@ -208,7 +208,7 @@ def test_what_each_connection_leaves_is_not_what_each_request_leaves(monkeypatch
         keep(connections * 50_000)
         return SimpleNamespace(load=SimpleNamespace(answers=1000, ok=1000))
 
-    monkeypatch.setattr(situations, "_one", one)
+    monkeypatch.setattr(situations, "request_once", one)
     server = standing(os.getpid(), run_closed_loop=closed)
     assert asyncio.run(situations.grow(Where("127.0.0.1", 1), server)).hits == 0
 

@@ -276,6 +276,7 @@ class Heart:
         """Have every loop of a class watched from when it runs; `run` and `ask` are the names of its methods."""
         before = getattr(cls, run)
 
+        # `marks.LOOP` is its name.
         def watched(loop: Any, *args: Any, **named: Any) -> Any:
             mine = self._begin(Loop(type(loop).__module__, getattr(loop, ask), loop))
             try:

@@ -256,3 +256,9 @@ async def _chunks(reader: asyncio.StreamReader) -> bytes:
     while await reader.readuntil(b"\r\n") != b"\r\n":
         pass  # trailers
     return bytes(found)
+
+
+async def request_once(at: Where, patience_s: float = PATIENCE_S) -> Answer:
+    """Send a request on a connection that is opened for it."""
+    async with Client(at, patience_s) as client:
+        return await client.request()

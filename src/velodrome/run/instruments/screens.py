@@ -26,7 +26,7 @@ from velodrome.model.measurement import Measurement
 from velodrome.model.quantity import significant
 from velodrome.model.symptoms import Point, Reused, Step, Stepped
 from velodrome.model.trial import Trial
-from velodrome.run.instruments.clients import Answer, Client, Where, where
+from velodrome.run.instruments.clients import Client, Where, request_once, where
 from velodrome.run.instruments.situations import beside_loops
 from velodrome.run.instruments.standing import Standing, figures, standing
 from velodrome.run.lab import Lab
@@ -156,13 +156,8 @@ def is_compressed(server: Standing) -> bool:
     at = where(server.booted.target)
     if at is None:
         return False
-
-    async def request() -> Answer:
-        async with Client(at) as client:
-            return await client.request()
-
     with enter(server.booted.site.client):
-        answer = beside_loops(lambda: asyncio.run(request()))
+        answer = beside_loops(lambda: asyncio.run(request_once(at)))
     return answer.headers.get("content-encoding", "identity").lower() != "identity"
 
 

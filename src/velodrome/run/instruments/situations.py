@@ -35,7 +35,7 @@ from velodrome.model.load import Closed, Load
 from velodrome.model.quantity import significant
 from velodrome.run.experiments import backlog
 from velodrome.run.instruments import heartbeat
-from velodrome.run.instruments.clients import Answer, Client, Where, where
+from velodrome.run.instruments.clients import Answer, Client, Where, request_once, where
 from velodrome.run.instruments.standing import Standing
 from velodrome.run.link import enter
 from velodrome.run.machine import netlink
@@ -343,7 +343,7 @@ async def stop(
     if stops and usual < SHORTEST_S:
         return Met(0, 0, figures={"usual_ms": 1000 * usual})
     began = time.monotonic()
-    together = await asyncio.gather(*(_one(at, MOST_S) for _ in range(IN_FLIGHT)))
+    together = await asyncio.gather(*(request_once(at, MOST_S) for _ in range(IN_FLIGHT)))
     rate = min(MOST_RATE, IN_FLIGHT / (time.monotonic() - began) / 2)
     if (wrong := sum(answer.outcome != "ok" for answer in together)) > FAILS_ANYWAY:
         return Met(0, 0, figures={"usual_ms": 1000 * usual, "fails_anyway": wrong, "of": IN_FLIGHT})
@@ -357,7 +357,7 @@ async def stop(
         """Return when it was sent, when it ended, and how."""
         await asyncio.sleep(max(begin + after_s - time.monotonic(), 0.0))
         sent_s = time.monotonic() - begin
-        answer = await _one(at, patience_s)
+        answer = await request_once(at, patience_s)
         return sent_s, time.monotonic() - begin, answer
 
     sent = [asyncio.ensure_future(due(one)) for one in sorted([*steady, *[BEFORE_S] * IN_FLIGHT])]
@@ -487,7 +487,7 @@ async def storm(at: Where, server: Standing, clients: float, idle_s: float, stal
                 return await kept.request()
         opened += 1
         begin = time.monotonic()
-        answer = await _one(at, MOST_S + stall_s)
+        answer = await request_once(at, MOST_S + stall_s)
         return replace(answer, seconds=time.monotonic() - begin)
 
     sent = [asyncio.ensure_future(one()) for _ in range(int(clients))]
@@ -743,9 +743,9 @@ async def _work(server: Standing, requests: Sequence[Where], *, together: bool =
     """Return what requests take, at once or one after the other."""
     before = _calls_and_cpu(server)
     if together:
-        answers = await asyncio.gather(*(_one(request, MOST_S) for request in requests))
+        answers = await asyncio.gather(*(request_once(request, MOST_S) for request in requests))
     else:
-        answers = [await _one(request, MOST_S) for request in requests]
+        answers = [await request_once(request, MOST_S) for request in requests]
     await asyncio.sleep(LEFT_S)
     calls, cpu_s = (after - earlier for after, earlier in zip(_calls_and_cpu(server), before, strict=True))
     return _Work(calls, cpu_s, all(answer.outcome == "ok" for answer in answers))
@@ -945,7 +945,7 @@ async def grow(
     first = left()
     for number in range(LOADS):
         if loaded:
-            await asyncio.gather(*(_one(at, MOST_S) for _ in range(LOADED)))
+            await asyncio.gather(*(request_once(at, MOST_S) for _ in range(LOADED)))
         second = left()
         answered = await carried()
         third = left()
@@ -1078,18 +1078,14 @@ def _late_s(usual: float) -> float:
     return min(max(TIMES * usual, usual + SLACK_S), MOST_S)
 
 
-async def _one(at: Where, patience_s: float) -> Answer:
-    """Send a request on a connection that is opened for it."""
-    async with Client(at, patience_s) as client:
-        return await client.request()
-
-
 async def _fresh(at: Where, count: int, patience_s: float) -> list[Answer]:
     """Send so many requests, some at once, each on its own connection; half of them where none is answered."""
 
     found: list[Answer] = []
     while len(found) < count and (len(found) < count / 2 or any(answer.outcome == "ok" for answer in found)):
-        found += await asyncio.gather(*(_one(at, patience_s) for _ in range(min(ASKING, count - len(found)))))
+        found += await asyncio.gather(
+            *(request_once(at, patience_s) for _ in range(min(ASKING, count - len(found))))
+        )
     return found
 
 

@@ -223,7 +223,7 @@ def answered_before_read(evidence: Evidence) -> Flag | None:
 
 
 def _unanswered(evidence: Evidence) -> float:
-    """The share of a closed loop's connections that got no answer at all although all could have had their turn."""
+    """Return the share of a closed loop's connections that got no answer although all could have had their turn."""
     closed, facts = evidence.closed, evidence.facts
     served = facts.connections_answered
     if (
@@ -239,7 +239,7 @@ def never_in(evidence: Evidence) -> Flag | None:
     """Connections that got no answer at all although all could have had their turn."""
     closed, facts = evidence.closed, evidence.facts
     served = facts.connections_answered
-    if closed is None or served is None or facts.throughput_rps <= 0 or _unanswered(evidence) <= 0:
+    if closed is None or served is None or _unanswered(evidence) <= 0:
         return None
     outside = closed.connections - served
     per_connection = facts.throughput_rps * facts.duration_s / max(served, 1)
