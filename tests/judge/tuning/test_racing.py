@@ -203,12 +203,13 @@ def test_a_stack_that_had_to_wait_is_looked_at_once_the_others_left_time() -> No
     assert regret(servers, GRID, found.best.candidate) < 0.05
 
 
-def test_however_late_it_is_one_stack_is_looked_at_and_asked_for_a_rate() -> None:
+def test_however_late_it_is_two_stacks_are_looked_at_and_one_is_asked_for_a_rate() -> None:
     servers = Servers(APPS[0], 1)
     found = tune(servers, GRID, CAPACITY, goes_on=lambda: False, looks_on=lambda: False)
     assert found.best is not None
     racing = [ask for _, ask in servers.asked if ask.rate and ask.purpose is not Purpose.CONFIRM]
     assert 0 < len(racing) <= 3
+    assert len({label.partition("[")[0] for label, _ in servers.asked}) == 2
 
 
 def test_no_time_is_no_proof_that_nothing_holds() -> None:

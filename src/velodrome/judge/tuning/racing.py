@@ -700,6 +700,8 @@ def behind(arms: Sequence[Arm], best: Arm | None) -> list[Arm]:
 
 SETTLED = 1.08
 """The ends of the leader's interval are no further apart at the end of a race, if the budget allows."""
+LEAST_LOOKS = 2
+"""Stacks that are looked at however late it is: of one alone nobody says that it is the best."""
 LEAST_LOADS = 3
 """While no rate has held, so many loads at a rate are made however late it is: without them there is no answer."""
 MOST_VISITS = 3 * MORE_BOOTS
@@ -739,7 +741,7 @@ class _Race:
         yield from self._laps()
 
     def qualify(self) -> Loads:
-        while (not self.field.looks or self.looks_on()) and self._is_more():
+        while (len(self.field.looks) < LEAST_LOOKS or self.looks_on()) and self._is_more():
             yield from self._look(self.field.unseen[0])
         yield from self._first_lap()
         yield from self._laps()
@@ -879,8 +881,8 @@ def race(
     """Measure until the best of a field is found; it may have taken loads in already.
 
     `goes_on` says whether there is time, `refine` who else to try once somebody leads, `looks_on` whether there is time
-    to look at one stack more, in the order of the grid: the first that can be is in any case. `refer` returns the best
-    of other hosts that was not measured here, with the rate that is expected of it; None: there is none.
+    to look at one stack more, in the order of the grid: the first two that can be are in any case. `refer` returns the
+    best of other hosts that was not measured here, with the rate that is expected of it; None: there is none.
 
     Whatever `measure` raises ends the search.
     """
