@@ -37,16 +37,20 @@ from velodrome.guest.injected.heartbeat import LIBRARIES, NATIVE
 from velodrome.guest.injected.marks import NAMES, WAITS
 from velodrome.guest.injected.treating import TREATMENTS
 from velodrome.model.diagnosis import Met, Probe
+from velodrome.model.quantity import Interval
 from velodrome.model.symptoms import (
     Called,
     Collected,
     Frame,
     HeldUp,
+    Point,
     Reused,
+    Slope,
     Statement,
     Stepped,
     Symptoms,
     Waits,
+    Worn,
 )
 from velodrome.run.instruments.situations import SITUATIONS
 
@@ -855,3 +859,55 @@ def test_of_requests_that_fail_together_in_any_case_it_cannot_be_told_whether_th
     )
     assert isinstance(found, Unknown)
     assert "9 of 16" in found.why
+
+
+def test_a_pool_that_is_used_up_is_suspected_by_what_waits_while_nothing_is_in_work() -> None:
+    leak = catalogue()["connections-leak"]
+    met = Met(8, 8, {"timeout": 8}, {"usual_ms": 40.0})
+    queue = replace(AWAITS[0], most=14)
+    found = leak.screen(replace(SEEN, worn=Worn(800, met), watched=replace(QUIET, waits=(queue,))))
+    assert isinstance(found, Suspect)
+    (dose,) = found.experiments
+    assert (dose.proof, dose.probe is not None) == ("dose", True)
+    assert dose.probe is not None
+    assert dose.probe.settings == {"requests": 1000, "connections": 4}
+    assert dose.probe.calm.settings["requests"] == 0
+    assert dose.cure.where == queue.place, "where most tasks wait"
+    assert isinstance(leak.screen(replace(SEEN, worn=Worn(800, replace(met, hits=4)))), Absent)
+
+
+@pytest.mark.parametrize(
+    ("cpus", "computes"),
+    [
+        (
+            (0.1, 0.2, 0.4, 0.8, 1.0, 1.0),
+            True,
+        ),  # whenever more are in flight than on the plateau, CPUs are used up
+        ((0.1, 0.2, 0.4, 0.8, 0.8, 0.8), False),
+        (
+            (0.1, 0.2, 0.4, 0.8, 0.8, 1.0),
+            False,
+        ),  # some waited while there was CPU left: something else bounds it
+        ((0.1, 0.2, 0.5, 1.0, 1.0, 1.0), True),
+    ],
+)
+def test_cpus_that_are_used_up_as_soon_as_requests_wait_are_what_bounds_an_app(
+    cpus: tuple[float, ...], computes: bool
+) -> None:
+    rps = (30, 60, 120, 240, 150, 110)
+    points = tuple(Point(2**n, float(rps[n]), cpus[n], 4) for n in range(6))
+    slope = Slope(points, Interval(7.6, 8.0, 8.4), 8, rises=False)
+    assert replace(SEEN, slope=slope).computes is computes
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_compression_by_the_app_s_own_code_is_named_by_its_line_and_treated_where_it_is_called(
+    compressed: bool,
+) -> None:
+    called = Called("/srv/shop/cart.py:7", "cart", "gzip.compress(body)", 0.9)
+    watched = replace(QUIET, shares={"compression": 0.5}, called={"compression": called})
+    found = catalogue()["gzip-on-loop"].screen(replace(SEEN, watched=watched, compressed=compressed))
+    assert isinstance(found, Suspect)
+    (experiment,) = found.experiments
+    assert (experiment.cure.where == called.place) is compressed
+    assert (experiment.treatment.give["compression"] == "stored") is compressed

@@ -660,7 +660,10 @@ def test_a_server_that_dies_with_the_most_throughput_is_followed_by_a_fresh_one_
         looked.append(server.number)
         return []
 
+    worn = list[int]()
     monkeypatch.setattr(case, "_look", look)
+    monkeypatch.setattr(case, "_meet_worn", lambda server: worn.append(server.number))
     slope, _ = case._climb(failed)
     assert (slope.knee, looked, len(failed)) == (SEEN.slope.knee, [1], 1)
+    assert worn == [0], "the one that may have been used up"
     assert case._in_use[1][-1] == (5000, 500.0)

@@ -169,6 +169,9 @@ ILL = (
     Cell(
         "connections kept", "keeping_connections:severe", "httpx-kept", requires=WITH_HTTPX, upstreams=USUAL
     ),
+    Cell(
+        "answers left unread", "unreturned:severe", "connections-leak", requires=WITH_HTTPX, upstreams=USUAL
+    ),
     Cell("clients, mild", "clients:mild", "client-per-request", requires=WITH_HTTPX, upstreams=QUICK),
     Cell("middleware, mild", "wrapped:mild", "middleware-cost", requires=(STARLETTE,)),
     Cell("tracing, mild", "traced:mild", "telemetry-cost", requires=(OTEL,)),
@@ -369,6 +372,7 @@ WELL = (
     Cell("asgiref's thread, cured", "sync_views:cured", requires=(ASGIREF,)),
     Cell("compression, cured", "compressing:cured", requires=(STARLETTE,), headers=GZIP),
     Cell("connections kept, cured", "keeping_connections:cured", requires=WITH_HTTPX, upstreams=USUAL),
+    Cell("answers left unread, cured", "unreturned:cured", requires=WITH_HTTPX, upstreams=USUAL),
     Cell("clients, cured", "clients:cured", requires=WITH_HTTPX, upstreams=QUICK),
     Cell("validation, cured", "validating:cured", requires=(FASTAPI,)),
     Cell("middleware, cured", "wrapped:cured", requires=(STARLETTE,)),

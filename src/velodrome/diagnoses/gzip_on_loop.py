@@ -10,11 +10,12 @@ def screen(seen: Symptoms) -> Screened:
     found = doing(seen, "compression", "compression", computes=True)
     if not isinstance(found, Doing):
         return found
+    own = found.called if seen.compressed else None
     cure = Cure(
         "leave compression to the proxy; or compress less: a lower level, and no small responses",
-        "the app's middleware",
-        "GZipMiddleware(…): level 9, from 500 bytes on",
-        "no GZipMiddleware behind a proxy that compresses; else compresslevel=1",
+        own.place if own else "the app's middleware",
+        own.text if own else "GZipMiddleware(…): level 9, from 500 bytes on",
+        "no compression behind a proxy that compresses; else compresslevel=1",
     )
     treatment = Treatment("no compression, as if no client accepted it", {"compression": "off"})
     if seen.compressed:  # perhaps by code of the app's own

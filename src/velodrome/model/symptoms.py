@@ -13,6 +13,8 @@ from velodrome.model.quantity import Interval
 
 TOOK_CPU = 0.85
 """CPUs in use, over those the server has, from which on the CPU is what bounds it."""
+QUEUED = 1.25
+"""Requests in flight, over those in work at once, from which on some of them surely wait."""
 
 
 @dataclass(frozen=True)
@@ -327,6 +329,16 @@ FOLLOWS = 0.85
 
 
 @dataclass(frozen=True)
+class Worn:
+    """What requests meet, one or few at a time, on a server that answered many before."""
+
+    requests: int
+    """Answered before."""
+    met: Met
+    """Those that wait for longer than one took at first, while nobody computes."""
+
+
+@dataclass(frozen=True)
 class Counted:
     """What counters and outcomes of loads show that were measured for another purpose; None: not known."""
 
@@ -416,6 +428,8 @@ class Symptoms:
     """Without a heartbeat, whose own work makes the collector run more often; None: with it, there was little."""
     compressed: bool = False
     """Whether the body of an answer is (`Content-Encoding`)."""
+    worn: Worn | None = None
+    """Once the closed loops of the slope had ended; None: nobody looked, or the server is gone."""
 
     @property
     def in_work_each(self) -> float:
@@ -424,11 +438,17 @@ class Symptoms:
 
     @property
     def computes(self) -> bool:
-        """Whether the plateau is where the CPUs are used up that its interpreters, one lock each, can use."""
+        """Whether the CPUs are used up that its interpreters, one lock each, can use, where throughput stops.
+
+        On the plateau; or on none of it does a request wait for others: whenever some have to, it is for the CPUs.
+        """
         if self.slope is None:
             return False
-        room = min(self.workers, self.server_cpus)
-        return self.slope.plateau.cpus >= TOOK_CPU * room
+        full = TOOK_CPU * min(self.workers, self.server_cpus)
+        beyond = [point for point in self.slope.points if point.connections > QUEUED * self.slope.in_work.mid]
+        return self.slope.plateau.cpus >= full or (
+            len(beyond) > 0 and all(point.cpus >= full for point in beyond)
+        )
 
 
 # --- Requests that all take as long, but for the fastest: what a load shows of the first request of a connection.

@@ -7,7 +7,7 @@ Two faults at once are common, and one hides the other: once a cause is cured, a
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Timer
@@ -70,6 +70,7 @@ from velodrome.model.symptoms import (
     Symptoms,
     Waits,
     Watched,
+    Worn,
 )
 from velodrome.model.trial import Contestant, Trial
 from velodrome.run.instruments import arms, heartbeat, screens, situations
@@ -323,6 +324,8 @@ class Case:
         self._met: dict[str, Met] = {}
         """What the looks met on the app as it is: a cure of another fault changes nothing of them."""
         self._in_use: tuple[tuple[tuple[int, float], ...], tuple[tuple[int, float], ...]] = (), ()
+        self._worn: Worn | None = None
+        """Of the app as it is."""
         self._boot_s, self._cpus = 2.0, 1
         self._each_s = 0.0
         """What a request takes that is alone, once that is known."""
@@ -484,6 +487,7 @@ class Case:
             steps,
             collected=collected,
             compressed=compressed,
+            worn=self._worn,
         )
 
     def _time_collections(self, watched: Watched | None, failed: list[str]) -> Collected | None:
@@ -540,6 +544,7 @@ class Case:
                 except NoServerError as error:
                     died = f"with the most throughput: {error.reason}"
                 self._in_use = server.in_use()
+            self._meet_worn(server)
             if not died:
                 looks = self._look(server, looks, failed)
         if died:
@@ -559,6 +564,18 @@ class Case:
                     looks = self._look(server, looks, failed)
         self._look_on_fresh_servers(looks, failed)
         return judge.slope(points, pairs), reused
+
+    def _meet_worn(self, server: Standing) -> None:
+        """Look at what requests meet on the server that carried the slope."""
+        most = max((load.trial.load.pace.connections for load in server.loads), default=1)
+        rest_s = situations.REST_TIMES * most * self._each_s
+        if self._worn or rest_s > situations.LONGEST_REST_S or not self._setting().plain:
+            return
+        answered = round(sum(load.load.answers for load in server.loads))
+        settings = {"connections": most, "usual_ms": 1000 * self._each_s}
+        with suppress(NoServerError):
+            met = situations.meet(server, Probe("worn", "requests one after the other", "late", settings))
+            self._worn = Worn(answered, met)
 
     def _looks(self) -> list[tuple[str, Probe]]:
         """Return the situations that a fault is to be seen in, where they are still to be made, the shortest first."""

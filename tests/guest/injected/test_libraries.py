@@ -584,6 +584,22 @@ SETTINGS = """
 
     build = Settings
 """
+DOTENV = """
+    import io
+    from dotenv import load_dotenv
+    build = lambda: load_dotenv(stream=io.StringIO("SHOP=open"))
+"""
+CONFIG = """
+    import configparser, os, pathlib
+    path = pathlib.Path(os.environ["SEEN"]) / "shop.ini"
+    path.write_text("[shop]\\nopen = yes")
+    build = lambda: configparser.ConfigParser().read(path)
+"""
+BOTO = """
+    import boto3
+    words = {"aws_access_key_id": "a", "aws_secret_access_key": "b", "region_name": "eu-west-1"}
+    build = lambda: boto3.client("sqs", **words)
+"""
 CLASSES = """
     from dataclasses import make_dataclass
     build = lambda: make_dataclass("Made", ["a", "b", "c"])
@@ -622,6 +638,9 @@ BUILT_WHEN_WARM = """
         ("model", PYDANTIC, ("pydantic==2.12.4",)),
         ("schema", JSONSCHEMA, ("jsonschema==4.25.1",)),
         ("settings", SETTINGS, ("pydantic-settings==2.12.0",)),
+        ("settings", DOTENV, ("python-dotenv==1.2.1",)),
+        ("settings", CONFIG, ()),
+        pytest.param("client", BOTO, ("boto3==1.40.70",), marks=pytest.mark.exhaustive),
         ("class", CLASSES, ()),
         ("pattern", PATTERNS, ()),
         ("file", FILES, ()),

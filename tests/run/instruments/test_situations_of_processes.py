@@ -6,6 +6,7 @@ import os
 import resource
 import select
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -29,7 +30,7 @@ PROGRAM = """
 import asyncio, os, signal, sys, time
 how, waits_s = sys.argv[1], float(sys.argv[2])
 OK = b"HTTP/1.1 200 OK\\r\\nContent-Length: 5\\r\\n\\r\\nhello"
-working = set()
+working, places = set(), asyncio.Semaphore(32)
 
 def compute(seconds):
     until = time.thread_time() + seconds
@@ -42,6 +43,13 @@ async def work(reader, writer):
             compute(0.01)
             await asyncio.sleep(0)
             if how == "leaves" and reader.at_eof() or reader.exception(): return
+    elif how in ("keeps", "gives back"):
+        await places.acquire()
+        await asyncio.sleep(waits_s)
+        if how == "gives back": places.release()
+    elif how == "computes more":
+        if places.locked(): compute(0.5)
+        else: await places.acquire()
     else:
         await asyncio.sleep(waits_s)
     if how == "fails" and len(working) > 1:
@@ -415,3 +423,24 @@ def test_cold_requests_that_each_do_the_work_are_a_stampede_and_those_without_a_
 
     found = asyncio.run(both())
     assert (found.hits, found.of) == (hits, of)
+
+
+@pytest.mark.parametrize(("how", "share"), [("gives back", 0), ("keeps", 1), ("computes more", 0)])
+def test_what_waits_on_a_server_that_answered_many_is_counted_and_what_computes_is_not(
+    how: str, share: float
+) -> None:
+    with served(how, 0.01) as (at, server):
+
+        def carry(_connections: int, _seconds: float) -> Any:
+            for _ in range(10):
+                with socket.create_connection((at.host, at.port), 5) as connection:
+                    connection.sendall(at.request)
+                    assert connection.recv(4096)
+            return SimpleNamespace(load=SimpleNamespace(answers=10.0))
+
+        server.run_closed_loop = carry
+        fresh = asyncio.run(situations.worn(at, server))  # after 12 of the 32 that fill it
+        assert (fresh.hits, fresh.of) == (0, 8)
+        worn = asyncio.run(situations.worn(at, server, requests=20, usual_ms=10))
+    assert worn.share == share
+    assert (worn.of >= 4, worn.figures["answered"]) == (True, 20)

@@ -1052,6 +1052,45 @@ async def hang(at: Where, server: Standing, count: float) -> Met:
     return Met(lost, len(sent), outcomes, {"usual_ms": 1000 * usual}, sentence if hung else "")
 
 
+WORN, WORN_LOAD_S, WEARING_S = 8, 1.0, 20.0
+"""Requests that are counted; a closed loop that wears the server, and for how long there are some, at most."""
+REST_TIMES, REST_S, LONGEST_REST_S = 2.0, 3.0, 10.0
+"""For what is still in work to end: so many times as long as that takes one after the other, within these."""
+
+
+async def worn(
+    at: Where, server: Standing, requests: float = 0, connections: float = 4, usual_ms: float = 0
+) -> Met:
+    """Have so many requests answered, and count those after a rest that wait for longer while nobody computes.
+
+    They wait for what others took before and never gave back. `usual_ms` is what a request took on the fresh server;
+    0: it is fresh.
+    """
+    usual = usual_ms / 1000 or await _usual(at)
+    answered, until = 0.0, time.monotonic() + WEARING_S
+    while answered < requests and time.monotonic() < until:
+        try:
+            answered += server.run_closed_loop(int(connections), WORN_LOAD_S).load.answers
+        except NoServerError:
+            break  # nothing is answered any more
+    late_s = _late_s(usual)
+    rested = time.monotonic() + min(max(REST_TIMES * connections * usual, REST_S), LONGEST_REST_S)
+    while (await request_once(at, late_s)).seconds >= late_s and time.monotonic() < rested:
+        await asyncio.sleep(late_s / 2)
+    began, before = time.monotonic(), _calls_and_cpu(server)[1]
+    answers = await _fresh(at, WORN, late_s)
+    cpus = (_calls_and_cpu(server)[1] - before) / (time.monotonic() - began)
+    waited = [answer for answer in answers if answer.seconds >= late_s and cpus < HUNG_CPUS]
+    return _met(
+        waited,
+        answers,
+        f"{significant(1000 * usual)} ms otherwise",
+        answered=answered,
+        usual_ms=1000 * usual,
+        cpus=cpus,
+    )
+
+
 # --- What they share.
 
 
@@ -1106,6 +1145,6 @@ SITUATIONS: Mapping[str, Callable[..., Awaitable[Met]]] = {
     one.__name__: one
     for one in (
         *(reuse, idle, slow, burst, canary, again, spread, upload, stop, leave, renew, grow, crowd, hang),
-        *(lateness, recycle, storm, wall, quota, arenas, swell, stampede, epolls),
+        *(lateness, recycle, storm, wall, quota, arenas, swell, stampede, epolls, worn),
     )
 }
