@@ -874,6 +874,11 @@ def test_a_pool_that_is_used_up_is_suspected_by_what_waits_while_nothing_is_in_w
     assert dose.probe.calm.settings["requests"] == 0
     assert dose.cure.where == queue.place, "where most tasks wait"
     assert isinstance(leak.screen(replace(SEEN, worn=Worn(800, replace(met, hits=4)))), Absent)
+    (dose,) = cast(
+        "Suspect", leak.screen(replace(SEEN, slope=None, watched=None, worn=Worn(40, met)))
+    ).experiments
+    assert dose.probe is not None
+    assert dose.probe.settings == {"requests": 50, "connections": 0}, "one after the other"
 
 
 @pytest.mark.parametrize(

@@ -667,3 +667,28 @@ def test_a_server_that_dies_with_the_most_throughput_is_followed_by_a_fresh_one_
     assert (slope.knee, looked, len(failed)) == (SEEN.slope.knee, [1], 1)
     assert worn == [0], "the one that may have been used up"
     assert case._in_use[1][-1] == (5000, 500.0)
+
+
+@pytest.mark.parametrize("hits", [0, 4])
+def test_an_app_that_answers_nothing_under_load_is_examined_if_it_is_used_up_by_what_came_one_after_the_other(
+    monkeypatch: pytest.MonkeyPatch, hits: int
+) -> None:
+    def fails(*_: object) -> None:
+        raise NoServerError("shop", "nothing was answered right")
+
+    @contextmanager
+    def stands(*_: object) -> Iterator[object]:
+        yield SimpleNamespace(warm=fails, booted=SimpleNamespace(boot_s=0.2))
+
+    case = Scripted([suspected("a")], {})
+    monkeypatch.setattr(case, "_climb", fails)
+    monkeypatch.setattr(doctor, "standing", stands)
+    monkeypatch.setattr(situations, "meet", lambda *_: Met(hits, 4, figures={"answered": 40.0}))
+    if not hits:
+        with pytest.raises(NoServerError):
+            Case._screen(case, first=True)
+        return
+    seen = Case._screen(case, first=True)
+    assert seen.worn is not None
+    assert (seen.slope, seen.worn.requests, seen.worn.met.hits) == (None, 40, 4)
+    assert len(seen.failed) == 2

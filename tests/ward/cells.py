@@ -172,6 +172,13 @@ ILL = (
     Cell(
         "answers left unread", "unreturned:severe", "connections-leak", requires=WITH_HTTPX, upstreams=USUAL
     ),
+    Cell(
+        "all answers left unread",
+        "unreturned:at_once",
+        "connections-leak",
+        requires=WITH_HTTPX,
+        upstreams=USUAL,
+    ),
     Cell("clients, mild", "clients:mild", "client-per-request", requires=WITH_HTTPX, upstreams=QUICK),
     Cell("middleware, mild", "wrapped:mild", "middleware-cost", requires=(STARLETTE,)),
     Cell("tracing, mild", "traced:mild", "telemetry-cost", requires=(OTEL,)),

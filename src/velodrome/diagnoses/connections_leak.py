@@ -10,11 +10,13 @@ from velodrome.model.symptoms import Symptoms, Worn
 LEAST_EACH = 0.01
 """Descriptors that a request leaves open, from which on it is looked into."""
 USED_UP = 0.9
-"""Of the requests on a server that answered many, those that wait while nothing is in work."""
+"""Of the requests on a server that answered many, those that wait or fail while nothing is in work."""
 MORE = 1.25
 """Times as many requests as the screens sent have a pool used up for sure."""
 WEARING_S, FEW, MANY = 10.0, 4, 16
 """For these to be answered, about, and connections for that: at few no request waits for another."""
+BY_HAND = 250
+"""Up to so many are sent one after the other."""
 QUEUED = 0.5
 """Of the time that tasks wait, from which on the place of it is named."""
 
@@ -47,19 +49,21 @@ def screen(seen: Symptoms) -> Screened:
 def _used_up(seen: Symptoms, worn: Worn) -> Suspect:
     """Return that what requests take from a pool is not given back: those that come later wait for it."""
     met = worn.met
-    sentence = (
-        f"after {worn.requests} requests {met.hits} of {met.of} wait while nothing is in work ({met.said})"
-    )
+    stuck = f"{met.hits} of {met.of} wait or fail while nothing is in work"
+    sentence = f"after {worn.requests} requests {stuck} ({met.said})"
     alone_s = met.figures.get("usual_ms", 0.0) / 1000
     count = math.ceil(MORE * worn.requests)
     connections = min(max(math.ceil(count * alone_s / WEARING_S), FEW), MANY)
+    if count <= BY_HAND and count * alone_s <= WEARING_S:
+        connections = 0
     probe = Probe(
         "worn",
         f"requests one after the other, after {count} others",
-        "late",
+        "late, or failed",
         {"requests": count, "connections": connections},
         unprovoked={"requests": 0},
-        seconds=count * alone_s / connections + 2,
+        seconds=count * alone_s / max(connections, 1) + 2,
+        warm=False,  # that may take some, too
         hides=True,
     )
     longest = seen.watched.longest_queue if seen.watched else None
@@ -95,8 +99,8 @@ fault = Fault(
     "it, or share it",
     ("gyrinx#2083",),
     "What a request opens is never closed, or what it takes from a pool is never given back.",
-    "Of loads that are alike each leaves more descriptors open, without load none is opened; or requests wait while "
-    "nothing is in work on a server that answered many, and on a fresh one they do not.",
+    "Of loads that are alike each leaves more descriptors open, without load none is opened; or requests wait "
+    "or fail while nothing is in work on a server that answered many, and on a fresh one they do not.",
     screen,
     glance=glance,
 )

@@ -335,7 +335,7 @@ class Worn:
     requests: int
     """Answered before."""
     met: Met
-    """Those that wait for longer than one took at first, while nobody computes."""
+    """Those that wait for longer than one took at first, or fail, while nobody computes."""
 
 
 @dataclass(frozen=True)

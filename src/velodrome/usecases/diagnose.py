@@ -115,6 +115,10 @@ MOST_LOSS = 0.95
 """Of the throughput, by a fault in which requests are counted."""
 LOOK_SERVERS = 3
 """Fresh servers on which situations are looked at, at most, where one after the other does not answer any more."""
+WEARING = Probe("worn", "requests one after the other", "late, or failed")
+"""On a server that answered others before."""
+MOST_AT_ONCE = 200
+"""Requests that are sent to a server which answers none once it was loaded."""
 ROUNDS = 6
 """So many causes are cured and looked behind, at most."""
 
@@ -449,7 +453,7 @@ class Case:
         try:
             found = self._climb(failed)
         except NOT_SERVED as error:
-            if first:
+            if first and not (isinstance(error, NoServerError) and self._is_used_up_at_once()):
                 raise
             failed.append(str(error).splitlines()[0])
         self._slopes.append(found[0] if found else None)
@@ -574,8 +578,18 @@ class Case:
         answered = round(sum(load.load.answers for load in server.loads))
         settings = {"connections": most, "usual_ms": 1000 * self._each_s}
         with suppress(NoServerError):
-            met = situations.meet(server, Probe("worn", "requests one after the other", "late", settings))
-            self._worn = Worn(answered, met)
+            self._worn = Worn(answered, situations.meet(server, replace(WEARING, settings=settings)))
+
+    def _is_used_up_at_once(self) -> bool:
+        """Whether a fresh server answers some requests that come one after the other, and then none."""
+        if not self._setting().plain:
+            return False
+        with suppress(*NOT_SERVED), standing(self._trial, self._lab, self._base) as server:
+            met = situations.meet(
+                server, replace(WEARING, settings={"requests": MOST_AT_ONCE, "connections": 0})
+            )
+            self._worn = Worn(round(met.figures["answered"]), met)
+        return self._worn is not None and self._worn.met.hits == self._worn.met.of
 
     def _looks(self) -> list[tuple[str, Probe]]:
         """Return the situations that a fault is to be seen in, where they are still to be made, the shortest first."""

@@ -1,6 +1,7 @@
-"""`connections-leak`: of eight answers of a third party one is not read, and keeps its place in the pool; and cured.
+"""`connections-leak`: some answers of a third party are not read, and keep their places in the pool; and cured.
 
-Once the pool of 40 is used up, what the app remembers is sent in the place of what it cannot ask for.
+One of eight; once the pool of 40 is used up, what the app remembers is sent in the place of what it cannot ask for. Or
+all of them; then nothing is answered any more.
 """
 
 import os
@@ -10,21 +11,21 @@ import httpx
 from answering import answering
 
 URL = os.environ["PAYMENTS_URL"]
-UNREAD, LIMITS = 8, httpx.Limits(max_connections=40)
+LIMITS = httpx.Limits(max_connections=40)
 
 
-def calling(*, closes):
+def calling(unread, timeout_s, *, closes):
     made, number = [], count(1)
 
     async def calls():
         if not made:
-            made.append(httpx.AsyncClient(limits=LIMITS, timeout=3))
+            made.append(httpx.AsyncClient(limits=LIMITS, timeout=timeout_s))
         client = made[0]
         try:
             response = await client.send(client.build_request("GET", URL), stream=True)
         except httpx.PoolTimeout:
             return
-        if next(number) % UNREAD:
+        if next(number) % unread:
             await response.aread()
         elif closes:
             await response.aclose()
@@ -32,4 +33,5 @@ def calling(*, closes):
     return calls
 
 
-severe, cured = answering(calling(closes=False)), answering(calling(closes=True))
+severe, cured = answering(calling(8, 3, closes=False)), answering(calling(8, 3, closes=True))
+at_once = answering(calling(1, 60, closes=False))

@@ -1061,28 +1061,41 @@ REST_TIMES, REST_S, LONGEST_REST_S = 2.0, 3.0, 10.0
 async def worn(
     at: Where, server: Standing, requests: float = 0, connections: float = 4, usual_ms: float = 0
 ) -> Met:
-    """Have so many requests answered, and count those after a rest that wait for longer while nobody computes.
+    """Have so many requests answered, and count those after a rest that wait for longer or fail while nobody computes.
 
-    They wait for what others took before and never gave back. `usual_ms` is what a request took on the fresh server;
-    0: it is fresh.
+    They miss what others took before and never gave back. With 0 `connections` they are sent one after the other, until
+    one of them is not answered. `usual_ms` is what a request took on the fresh server; 0: it is fresh.
     """
     usual = usual_ms / 1000 or await _usual(at)
+    late_s = _late_s(usual)
+
+    def misses(answer: Answer) -> bool:
+        # A server that refuses by itself says so by these.
+        refuses = answer.outcome == "bad_status" and answer.status in {429, 503}
+        return answer.seconds >= late_s or (answer.outcome != "ok" and not refuses)
+
     answered, until = 0.0, time.monotonic() + WEARING_S
     while answered < requests and time.monotonic() < until:
+        if not connections:
+            if misses(await request_once(at, late_s)):
+                break
+            answered += 1
+            continue
         try:
             answered += server.run_closed_loop(int(connections), WORN_LOAD_S).load.answers
         except NoServerError:
             break  # nothing is answered any more
-    late_s = _late_s(usual)
     rested = time.monotonic() + min(max(REST_TIMES * connections * usual, REST_S), LONGEST_REST_S)
-    while (await request_once(at, late_s)).seconds >= late_s and time.monotonic() < rested:
+    while misses(await request_once(at, late_s)) and time.monotonic() < rested:
         await asyncio.sleep(late_s / 2)
     began, before = time.monotonic(), _calls_and_cpu(server)[1]
     answers = await _fresh(at, WORN, late_s)
     cpus = (_calls_and_cpu(server)[1] - before) / (time.monotonic() - began)
-    waited = [answer for answer in answers if answer.seconds >= late_s and cpus < HUNG_CPUS]
+    missing = [answer for answer in answers if misses(answer)]
+    if any(answer.seconds >= late_s for answer in missing) and cpus > HUNG_CPUS:
+        missing = []  # they compute for longer
     return _met(
-        waited,
+        missing,
         answers,
         f"{significant(1000 * usual)} ms otherwise",
         answered=answered,
