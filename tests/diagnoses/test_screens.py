@@ -35,6 +35,7 @@ from velodrome.diagnoses.pool_exhausted import POOLS
 from velodrome.guest.injected.building import KINDS, MARK
 from velodrome.guest.injected.heartbeat import LIBRARIES, NATIVE
 from velodrome.guest.injected.marks import NAMES, WAITS
+from velodrome.guest.injected.statements import OPENING
 from velodrome.guest.injected.treating import TREATMENTS
 from velodrome.model.diagnosis import Met, Probe
 from velodrome.model.quantity import Interval
@@ -450,6 +451,7 @@ def test_a_screen_looks_for_waits_that_the_heartbeat_knows() -> None:
         ({"httpx"}, {}, "httpx.Limits"),
         ({"aiohttp", "httpx"}, {"httpcore-pool": 9}, "httpx.Limits"),
         ({"aiohttp", "httpx"}, {"connector": 9}, "TCPConnector"),
+        ({"tornado.simple_httpclient"}, {}, "AsyncHTTPClient.configure"),
     ],
 )
 def test_the_client_is_named_that_tasks_wait_for_or_that_is_there(
@@ -916,3 +918,17 @@ def test_compression_by_the_app_s_own_code_is_named_by_its_line_and_treated_wher
     (experiment,) = found.experiments
     assert (experiment.cure.where == called.place) is compressed
     assert (experiment.treatment.give["compression"] == "stored") is compressed
+
+
+@pytest.mark.parametrize(("each", "suspected"), [(0.02, False), (1.0, True), (9.0, True)])
+def test_connections_that_a_request_opens_are_suspected_by_their_line_and_are_no_statements(
+    each: float, suspected: bool
+) -> None:
+    opened = Statement(OPENING, "/srv/shop/cart.py:9", "connect", "db = sqlite3.connect(PATH)", each, 0.001)
+    seen = replace(SEEN, watched_alone=replace(QUIET, statements=(opened,), followed_s=1.0))
+    found = catalogue()["connection-per-query"].screen(seen)
+    assert isinstance(found, Suspect) is suspected
+    if isinstance(found, Suspect):
+        assert found.experiments[0].cure.where == opened.place
+        assert opened.text in found.why
+    assert isinstance(catalogue()["n-plus-one"].screen(seen), Absent)

@@ -179,6 +179,17 @@ ILL = (
         requires=WITH_HTTPX,
         upstreams=USUAL,
     ),
+    Cell(
+        "no library with pools",
+        "dialled:severe",
+        "connection-per-query",
+        requires=(AIOSQLITE,),
+        line="dialled.py:31",
+    ),
+    Cell(
+        "no library with pools, threads", "dialled:in_threads", "connection-per-query", requires=(AIOSQLITE,)
+    ),
+    Cell("Tornado's client", "ten_clients:severe", "connector-limit", stack="tornado", upstreams=SLOW),
     Cell("clients, mild", "clients:mild", "client-per-request", requires=WITH_HTTPX, upstreams=QUICK),
     Cell("middleware, mild", "wrapped:mild", "middleware-cost", requires=(STARLETTE,)),
     Cell("tracing, mild", "traced:mild", "telemetry-cost", requires=(OTEL,)),
@@ -384,6 +395,9 @@ WELL = (
     Cell("validation, cured", "validating:cured", requires=(FASTAPI,)),
     Cell("middleware, cured", "wrapped:cured", requires=(STARLETTE,)),
     Cell("tracing, cured", "traced:cured", requires=(OTEL,)),
+    Cell("no library with pools, cured", "dialled:cured", requires=(AIOSQLITE,)),
+    Cell("no library with pools, threads, cured", "dialled:in_threads_cured", requires=(AIOSQLITE,)),
+    Cell("Tornado's client, cured", "ten_clients:cured", stack="tornado", upstreams=SLOW),
     Cell("no pool, cured", "unpooled:cured", requires=(SQLALCHEMY,)),
     Cell("resolver, cured", "resolving:cured", upstreams=QUICK),
     Cell("C under gevent, cured", "greenlets:cured", stack="gunicorn-gevent"),

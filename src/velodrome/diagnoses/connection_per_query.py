@@ -1,26 +1,53 @@
 """No pool: a connection to the database is opened for each request, with its handshakes and its login."""
 
-from velodrome.diagnoses.fault import Doing, Experiment, Fault, Screened, doing
-from velodrome.model.diagnosis import Cure, Treatment
-from velodrome.model.symptoms import Symptoms
+from velodrome.diagnoses.fault import Doing, Experiment, Fault, Screened, Suspect, doing, filling
+from velodrome.guest.injected.statements import OPENING
+from velodrome.model.diagnosis import Cure, Evidence, Treatment
+from velodrome.model.quantity import significant
+from velodrome.model.symptoms import Statement, Symptoms, Watched
 
 KEPT = 32
 """Connections that the treated arm keeps, and as many besides when all are taken."""
+EACH = 0.5
+"""Connections for each request, from which on it is looked into."""
+METRICS = ("rps", "cpu_us")
 
 
 def screen(seen: Symptoms) -> Screened:
     """Look for connections to a database that are made while requests are served."""
     found = doing(seen, "connecting", "the making of connections to a database")
-    if not isinstance(found, Doing):
-        return found
-    cure = Cure(
-        "keep connections: a pool in the process, or one beside it (PgBouncer)",
-        "where the engine is made, or the settings of the database",
-        "poolclass=NullPool; CONN_MAX_AGE: 0",
-        "create_engine(…) with its usual pool; CONN_MAX_AGE: None",
-    )
     kept = Treatment("connections kept", {"kept-connections": KEPT})
-    return found.suspect(Experiment(kept, found.connections, cure, takes="kept-connections", needless=True))
+
+    def experiment(connections: int, where: str, line: str) -> Experiment:
+        cure = Cure(
+            "keep connections: a pool in the process, or one beside it (PgBouncer)",
+            where,
+            line or "poolclass=NullPool; CONN_MAX_AGE: 0",
+            "create_engine(…) with its usual pool; CONN_MAX_AGE: None; a connection for each thread that stays open",
+        )
+        return Experiment(kept, connections, cure, METRICS, takes="kept-connections", needless=True)
+
+    if isinstance(found, Doing):
+        line = found.called.text if found.called else ""
+        where = found.where("where the engine is made, or the settings of the database")
+        return found.suspect(experiment(found.connections, where, line))
+    alone = seen.watched_alone
+    if alone is None or (opened := _opened(alone)) is None:
+        return found
+    # What a new connection costs is the first statement on it as well, and what the app does with each.
+    often = significant(opened.each, 2)
+    sentence = f"{opened.place} opens {often} connections to a database for each request: {opened.text}"
+    evidence = Evidence("statements", sentence, {"statements": [vars(opened)]})
+    return Suspect(
+        0.4, sentence, (experiment(filling(seen), opened.place, opened.text),), (evidence,), loss=0.2
+    )
+
+
+def _opened(watched: Watched) -> Statement | None:
+    """Return where a request opens a connection of its own; None: most requests open none."""
+    opened = [statement for statement in watched.statements if statement.normalized == OPENING]
+    often = max(opened, key=lambda statement: statement.each, default=None)
+    return often if often is not None and often.each >= EACH else None
 
 
 fault = Fault(
@@ -28,6 +55,7 @@ fault = Fault(
     "20 to 500 ms for each query: a connection to the database is opened each time; keep them in a pool",
     ("treeherder#1925",),
     "Requests wait for a new connection to the database.",
-    "With connections that are kept (a pool for SQLAlchemy's NullPool, CONN_MAX_AGE for Django), throughput is better.",
+    "With connections that are kept (a pool for SQLAlchemy's NullPool, Django's left open, those of drivers handed out "
+    "again), throughput or CPU time per request is better.",
     screen,
 )

@@ -208,8 +208,10 @@ def no_plateau(seen: Symptoms) -> Screened | None:
         most = seen.slope.points[-1].connections
         return Absent(f"throughput still rises at {most} connections: nothing bounds the requests in work")
     if seen.computes:
-        plateau = seen.slope.plateau
-        return Absent(f"at most throughput the server uses {plateau.cpus:.2f} CPUs: these bound it")
+        plateau, last = seen.slope.plateau, seen.slope.points[-1]
+        full = max(plateau, last, key=lambda point: point.cpus)
+        where = "at most throughput" if full is plateau else f"with {full.connections} requests in flight"
+        return Absent(f"{where} the server uses {full.cpus:.2f} CPUs: these bound it")
     return None
 
 

@@ -3,6 +3,7 @@
 import re
 
 from velodrome.diagnoses.fault import Absent, Experiment, Fault, Screened, Suspect, Unknown
+from velodrome.guest.injected.statements import OPENING
 from velodrome.model.diagnosis import Cure, Evidence, Treatment
 from velodrome.model.quantity import significant
 from velodrome.model.symptoms import Statement, Symptoms, Watched
@@ -20,11 +21,12 @@ def screen(seen: Symptoms) -> Screened:
     watched = seen.watched_alone
     if watched is None or not watched.followed_s or seen.slope is None:
         return Unknown("what a request that is alone sends to databases could not be seen")
-    if not watched.statements:
+    sent = [statement for statement in watched.statements if statement.normalized != OPENING]
+    if not sent:
         return Absent("no statement was sent to a database by a library that is followed")
-    often = [statement for statement in watched.statements if statement.each >= LEAST]
+    often = [statement for statement in sent if statement.each >= LEAST]
     if not often:
-        most = max(watched.statements, key=lambda statement: statement.each)
+        most = max(sent, key=lambda statement: statement.each)
         return Absent(f"no statement is sent more than {significant(most.each, 2)} times for each request")
     shares = sorted(((_share(watched, one), one) for one in often), key=lambda pair: -pair[0])
     share, (_, worst), others = min(sum(part for part, _ in shares), 1.0), shares[0], len(shares) - 1

@@ -512,6 +512,15 @@ CLIENTS_OF_HTTPX = """
     limits = httpx.Limits(max_connections=300)
     print([client._transport._pool._max_connections for client in (httpx.AsyncClient(), httpx.Client(limits=limits))])
 """
+CLIENTS_OF_TORNADO = """
+    import asyncio
+    from tornado.httpclient import AsyncHTTPClient
+
+    async def main():
+        print([AsyncHTTPClient(force_instance=True, **more).max_clients for more in ({}, {"max_clients": 300})])
+
+    asyncio.run(main())
+"""
 KEPT_BY_HTTPX = """
     import httpx
     limits = [httpx.Limits(max_keepalive_connections=count) for count in (300, 5)]
@@ -539,6 +548,7 @@ PEEWEE = """
         (PSYCOPG, ("psycopg[binary]==3.2.13", "psycopg-pool==3.2.8"), "database-pools", 4),
         (AIOMYSQL, ("aiomysql==0.3.2",), "database-pools", 10),
         (CLIENTS_OF_HTTPX, (HTTPX,), "client-connections", 100),
+        (CLIENTS_OF_TORNADO, ("tornado==6.5.2",), "client-connections", 10),
         (PEEWEE, ("peewee==3.18.3",), "raising-pools", 20),
         (PSYCOPG2, ("psycopg2-binary==2.9.11",), "raising-pools", 10),
     ],
@@ -678,3 +688,103 @@ def test_what_is_built_computes_for_twice_as_long_and_what_is_built_within_no_lo
         print(0.08 <= time.thread_time() - began < 0.1)
     """
     assert injected.run(program, {"building-longer": "file"}, SEEN=str(injected.seen)) == "True\n"
+
+
+def test_django_keeps_what_the_app_closes_once_it_is_warm(injected: Injected) -> None:
+    program = """
+        import os, pathlib, time
+        import django
+        from django.conf import settings
+        one = {"ENGINE": "django.db.backends.sqlite3", "NAME": "shop.sqlite", "CONN_MAX_AGE": None}
+        settings.configure(DATABASES={"default": one})
+        django.setup()
+        from django.db import connection, transaction
+        from django.db.backends.signals import connection_created
+        made, called = [], []
+        def count(**named): made.append(1)
+        connection_created.connect(count)
+        def use():
+            connection.ensure_connection()
+            connection.close()
+        use(); use()
+        print(len(made))
+        seen = pathlib.Path(os.environ["SEEN"])
+        (seen / "warm").touch()
+        until = time.monotonic() + 20
+        while not list(seen.glob("took-*")) and time.monotonic() < until: use()
+        before = len(made)
+        use(); use()
+        print(len(made) - before)
+        with transaction.atomic():
+            connection.close()
+        use()
+        print(len(made) - before)
+    """
+    django = ("django==5.2.8",)
+    assert (
+        injected.run(program, {"kept-connections": 4}, requires=django, SEEN=str(injected.seen))
+        == "2\n0\n1\n"
+    )
+    assert injected.took() == {"kept-connections"}
+
+
+SQLITE = """
+    import sqlite3
+    opened, before = [], sqlite3.dbapi2.connect
+
+    def use(commits):
+        db = sqlite3.connect("shop.sqlite")
+        opened.append(id(db._open) if hasattr(db, "_open") else id(db))
+        db.execute("CREATE TABLE IF NOT EXISTS names (name)")
+        assert db.row_factory is None
+        db.row_factory = sqlite3.Row
+        db.execute("INSERT INTO names VALUES ('a')")
+        if commits: db.commit()
+        print(db.execute("SELECT count(*) AS many FROM names").fetchone()["many"], end=" ")
+        db.close()
+        db.close()
+
+    for commits in (True, False, True): use(commits)
+    with sqlite3.connect("shop.sqlite") as db: db.execute("INSERT INTO names VALUES ('b')")
+    first, second = (sqlite3.connect("shop.sqlite") for _ in range(2))
+    print(first.execute("SELECT count(*) FROM names").fetchone()[0], len(set(opened)))
+"""
+
+
+def test_what_an_app_opens_of_sqlite_is_kept_and_is_as_new(injected: Injected) -> None:
+    (injected.app / "shop.py").write_text(dedent(SQLITE))
+    found = injected.run("import shop", {"kept-connections": 4})
+    assert found == "1 2 2 3 1\n", "what was not committed is gone, and one connection serves all"
+    assert injected.took() == {"kept-connections"}
+
+
+AIOSQLITE_USED = """
+    import asyncio, threading
+    import aiosqlite
+
+    async def use():
+        async with aiosqlite.connect("shop.sqlite") as db:
+            await db.execute("CREATE TABLE IF NOT EXISTS names (name)")
+            await db.execute("INSERT INTO names VALUES ('a')")
+            await db.commit()
+            async with db.execute("SELECT count(*) FROM names") as found:
+                return (await found.fetchone())[0], threading.active_count()
+
+    async def main():
+        print([await use() for _ in range(3)])
+        db = await aiosqlite.connect("shop.sqlite")
+        both = await asyncio.gather(use(), use())
+        await db.close()
+        print(sorted(many for many, _ in both))
+        import os; os._exit(sys.stdout.flush() or 0)
+
+    import sys
+    asyncio.run(main())
+"""
+
+
+def test_what_an_app_opens_of_aiosqlite_is_kept(injected: Injected) -> None:
+    (injected.app / "shop.py").write_text(dedent(AIOSQLITE_USED))
+    found = injected.run("import shop", {"kept-connections": 4}, requires=("aiosqlite==0.21.0",))
+    assert found == "[(1, 2), (2, 2), (3, 2)]\n[4, 5]\n"
+    assert injected.took() == {"kept-connections"}

@@ -7,7 +7,7 @@ import pytest
 from tests.guest.injected.conftest import Injected
 from tests.ward.cells import ASYNC_SESSIONS, DJANGO, REDIS, SQLALCHEMY
 
-from velodrome.guest.injected.statements import normalize
+from velodrome.guest.injected.statements import OPENING, normalize
 
 HEARTBEAT = {"heartbeat": {"late_s": 0.008}}
 TOLD = "\nimport time; time.sleep(1.2)\n"
@@ -149,7 +149,11 @@ for read in (list, lambda cursor: cursor.fetchall(), lambda cursor: [cursor.fetc
 def test_reading_the_rows_of_sqlite_takes_the_time_of_their_statement(injected: Injected) -> None:
     (injected.app / "shop.py").write_text(READS)
     injected.run("import shop" + TOLD, HEARTBEAT)
-    (one,) = [one for line in injected.lines("heart") for one in line.get("statements", ())]
+    every = [one for line in injected.lines("heart") for one in line.get("statements", ())]
+    (one,) = [one for one in every if one["statement"] != OPENING]
+    assert {(each["times"], each["text"]) for each in every if each is not one} == {
+        (1, 'connection = sqlite3.connect(":memory:")')
+    }
     assert (one["times"], one["text"]) == (3, "read(connection.execute(rows))")
     assert 0.3 <= one["seconds"] < 0.6
 

@@ -112,6 +112,7 @@ LIBRARIES = (
     "requests",
     "sqlalchemy",
     "torch",
+    "tornado.simple_httpclient",
     "uvloop",
 )
 

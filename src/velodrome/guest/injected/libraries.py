@@ -10,7 +10,20 @@ import itertools
 import os
 from functools import wraps
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Dict, List, NamedTuple, Optional, Sequence
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    AsyncIterator,
+    Callable,
+    Dict,
+    List,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Set,
+)
+
+from velodrome.guest.injected import connections
 
 if TYPE_CHECKING:
     from velodrome.guest.injected.treating import Giving
@@ -237,7 +250,10 @@ def _telemetry(giving: Giving, how: str) -> None:
 
 
 def _keep_connections(giving: Giving, count: int) -> None:
-    """Have connections to a database kept: SQLAlchemy's `NullPool` is a pool of so many, Django's stay open."""
+    """Have connections to a database kept: SQLAlchemy's `NullPool` is a pool of so many, Django's stay open.
+
+    And those that the app's own code opens by a driver (`connections.py`).
+    """
 
     def sqlalchemy(module: Any) -> None:
         waits = getattr(module, "AsyncAdaptedQueuePool", module.QueuePool)
@@ -255,18 +271,46 @@ def _keep_connections(giving: Giving, count: int) -> None:
         module.NullPool.__new__ = new
 
     def django(module: Any) -> None:
-        before = module.BaseDatabaseWrapper.connect
+        wrapper = module.BaseDatabaseWrapper
+        before, closing, looking = wrapper.connect, wrapper.close, wrapper.close_if_unusable_or_obsolete
+        opened: Dict[int, int] = {}  # by the connection's id, in which process
+        decides: Set[int] = set()
 
         def connect(self: Any) -> Any:
             if self.settings_dict.get("CONN_MAX_AGE") == 0:
                 self.settings_dict["CONN_MAX_AGE"] = None
                 giving.took("kept-connections")
-            return before(self)
+            found = before(self)
+            opened[id(self)] = os.getpid()
+            return found
 
-        module.BaseDatabaseWrapper.connect = connect
+        def close_if_unusable_or_obsolete(self: Any) -> None:
+            decides.add(id(self))
+            try:
+                looking(self)
+            finally:
+                decides.discard(id(self))
+
+        def close(self: Any) -> None:
+            """Close what Django itself finds to be closed, and no more: the app's own calls come between."""
+            clean = not (self.in_atomic_block or self.errors_occurred or self.needs_rollback)
+            mine = (
+                opened.get(id(self)) == os.getpid() and self.connection is not None and self.get_autocommit()
+            )
+            if clean and mine and id(self) not in decides and is_warm:
+                giving.took("kept-connections")
+                self.run_on_commit = []
+                return
+            closing(self)
+
+        is_warm: List[bool] = []
+        giving.when_warm(lambda: is_warm.append(True))
+        wrapper.connect, wrapper.close = connect, close
+        wrapper.close_if_unusable_or_obsolete = close_if_unusable_or_obsolete
 
     giving.finder.after("sqlalchemy.pool.impl", sqlalchemy)
     giving.finder.after("django.db.backends.base.base", django)
+    connections.keep(giving, count)
 
 
 def _cache_lookups(giving: Giving, how: str) -> None:
@@ -465,6 +509,8 @@ class Bound(NamedTuple):
     module: str
     cls: str
     attribute: str
+    maker: str = "__init__"
+    """Method that sets it."""
 
 
 def _set_bounds(
@@ -475,17 +521,17 @@ def _set_bounds(
     def patched(bound: Bound) -> Callable[[ModuleType], None]:
         def patch(module: ModuleType) -> None:
             cls: Any = getattr(module, bound.cls)
-            before = cls.__init__
+            before = getattr(cls, bound.maker)
 
             @wraps(before)
-            def init(self: Any, *args: Any, **more: Any) -> None:
+            def make(self: Any, *args: Any, **more: Any) -> None:
                 before(self, *args, **more)
                 there = getattr(self, bound.attribute, None)
                 if isinstance(there, int) and (there > count if lower else 0 < there < count):
                     setattr(self, bound.attribute, count)
                     giving.took(name)
 
-            cls.__init__ = init
+            setattr(cls, bound.maker, make)
 
         return patch
 
@@ -535,7 +581,7 @@ def _database_pools(giving: Giving, count: int) -> None:
 
 
 def _client_connections(giving: Giving, count: int) -> None:
-    """Have clients of aiohttp and httpx that open fewer connections open up to so many."""
+    """Have clients of aiohttp, httpx and Tornado that open fewer connections open up to so many."""
     name = "client-connections"
 
     def aiohttp(module: Any) -> None:
@@ -553,7 +599,8 @@ def _client_connections(giving: Giving, count: int) -> None:
         module.TCPConnector.__init__ = init
 
     giving.finder.after("aiohttp.connector", aiohttp)
-    _set_bounds(giving, name, count, _of_httpx("_max_connections"))
+    tornado = Bound("tornado.simple_httpclient", "SimpleAsyncHTTPClient", "max_clients", "initialize")
+    _set_bounds(giving, name, count, [*_of_httpx("_max_connections"), tornado])
 
 
 def _httpx_kept(giving: Giving, count: int) -> None:

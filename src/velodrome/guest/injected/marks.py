@@ -57,6 +57,14 @@ MARKS = (
     Mark("resolving", "/socket.py", _of("getaddrinfo")),
     Mark("connecting", "/sqlalchemy/pool/base.py", _of("__connect")),
     Mark("connecting", "/django/db/backends/base/base.py", _of("connect")),
+    Mark("connecting", "/velodrome/guest/injected/statements.py", _of("connect")),  # sqlite3's, which is in C
+    Mark("connecting", "/aiosqlite/core.py", _of("_connect", "__await__")),
+    Mark("connecting", "/asyncpg/connection.py", _of("connect")),
+    Mark("connecting", "/psycopg2/__init__.py", _of("connect")),
+    Mark("connecting", "/psycopg/connection.py", _of("connect")),
+    Mark("connecting", "/psycopg/connection_async.py", _of("connect")),
+    Mark("connecting", "/pymysql/connections.py", _of("connect", "__init__")),
+    Mark("connecting", "/MySQLdb/__init__.py", _of("Connect")),
     Mark("dialling", "/urllib3/connection.py", _of("connect", "_new_conn")),
     # A pool of the app's own may do more for a new connection, such as signing on.
     Mark("dialling", "/urllib3/connectionpool.py", _of("_get_conn"), waits_in="/queue.py"),

@@ -5,6 +5,8 @@
 A timer runs while the statement is sent and answered. Of `sqlite3` it also runs while rows are read: they are looked
 for then, and not before.
 
+That a connection to SQLite is opened is followed as a statement, `OPENING`.
+
 A library that sends its statements through another one (SQLAlchemy through asyncpg) is followed where the app meets it,
 and not a second time below. `executemany` is one statement however many rows it has, and is not followed.
 """
@@ -38,6 +40,7 @@ TimerOf = Callable[[str], Optional[Timer]]
 """Called with a normalized statement that begins; None: it is not followed."""
 TextOf = Callable[[Tuple[Any, ...]], str]
 """Returns the normalized statement, given the arguments of what sends it; empty: it sends none."""
+OPENING = "CONNECT"
 TEXT = 300
 """Characters kept of a statement."""
 COROUTINE = 0x80
@@ -53,7 +56,7 @@ _inside: ContextVar[Optional[Timer]] = ContextVar("velodrome_inside_statement", 
 def follow(finder: Finder, timer_of: TimerOf) -> None:
     """Have a timer run with each statement."""
 
-    def method(module: str, cls: str, *names: str, text_of: TextOf = lambda args: _sql(args[0])) -> None:
+    def method(module: str, cls: str, *names: str, text_of: TextOf = _first) -> None:
         def patch(found: ModuleType) -> None:
             owner = getattr(found, cls, None)
             for name in names:
@@ -78,19 +81,23 @@ def follow(finder: Finder, timer_of: TimerOf) -> None:
     method("aiomysql.cursors", "Cursor", "execute")
     # All that is done in its thread; what it returns to be awaited is no coroutine.
     method("aiosqlite.core", "Connection", "_execute", text_of=_executed_there)
+    method("aiosqlite.core", "Connection", "_connect", text_of=lambda args: OPENING)
     method("redis.client", "Redis", "execute_command", text_of=_command)
     method("redis.asyncio.client", "Redis", "execute_command", text_of=_command)
 
     @lru_cache(maxsize=None)
     def followed(before: Callable[..., Any]) -> Callable[..., Any]:
-        return _followed(before, lambda args: _sql(args[0]), timer_of)
+        return _followed(before, _first, timer_of)
 
-    in_sqlite(finder, lambda before, *args: followed(before)(*args), reads=True)
+    def opened(connect: Callable[[], Any]) -> Any:
+        return _followed(lambda _: connect(), lambda args: OPENING, timer_of)(None)
+
+    in_sqlite(finder, lambda before, *args: followed(before)(*args), opened, reads=True)
 
 
 def _followed(before: Callable[..., Any], text_of: TextOf, timer_of: TimerOf) -> Callable[..., Any]:
     def begin(args: Tuple[Any, ...]) -> Optional[Timer]:
-        normalized = text_of(args) if args and _inside.get() is None else ""
+        normalized = text_of(args) if _inside.get() is None else ""
         timer = timer_of(normalized) if normalized else None
         if timer is not None:
             _inside.set(timer)
@@ -162,15 +169,19 @@ def _sql(statement: Any) -> str:
     return normalize(str(statement))
 
 
+def _first(args: Tuple[Any, ...]) -> str:
+    return _sql(args[0]) if args else ""
+
+
 def _executed_there(args: Tuple[Any, ...]) -> str:
-    sends = getattr(args[0], "__name__", "") in ("execute", "_execute_insert", "_execute_fetchall")
-    return _sql(args[1]) if sends and len(args) > 1 else ""
+    name = getattr(args[0], "__name__", "") if len(args) > 1 else ""
+    return _sql(args[1]) if name in ("execute", "_execute_insert", "_execute_fetchall") else ""
 
 
 def _command(args: Tuple[Any, ...]) -> str:
     """Return a command of Redis and its key, without the parts of this that name one thing among many."""
     words = [word.decode("utf-8", "replace") if isinstance(word, bytes) else str(word) for word in args[:2]]
-    return _command_of(*words)
+    return _command_of(*words) if words else ""
 
 
 @lru_cache(maxsize=1000)
@@ -185,15 +196,15 @@ FACTORY = 5
 def in_sqlite(
     finder: Finder,
     execute: Callable[..., Any],
-    connected: Callable[[Any], Any] = lambda connection: None,
+    connected: Callable[[Callable[[], Any]], Any] = lambda connect: connect(),
     *,
     reads: bool = False,
 ) -> None:
-    """Have `execute` called in the place of `execute` of cursors of `sqlite3`, and `connected` with new connections.
+    """Have `execute` called in the place of `execute` of cursors of `sqlite3`, and `connected` in that of `connect`.
 
-    It is called with the method that it stands for, the cursor, and the arguments. With `reads` the timer of a
-    statement also runs while its rows are read. The classes are in C: connections and cursors get some that are derived
-    from those that the app names.
+    `execute` is called with the method that it stands for, the cursor, and the arguments; `connected` with what opens
+    the connection, and returns it. With `reads` the timer of a statement also runs while its rows are read. The classes
+    are in C: connections and cursors get some that are derived from those that the app names.
     """
 
     def patch(module: Any) -> None:
@@ -231,9 +242,7 @@ def in_sqlite(
             factory = more.get("factory", module.Connection)
             if len(args) <= FACTORY and isinstance(factory, type):
                 more["factory"] = connection_of(factory)
-            found = before(*args, **more)
-            connected(found)
-            return found
+            return connected(lambda: before(*args, **more))
 
         module.connect = connect
 

@@ -457,9 +457,11 @@ def _sqlite_waits(giving: Giving, seconds: float) -> None:
     def execute(before: Callable[..., Any], cursor: Any, statement: str, *values: Any) -> Any:
         return before(cursor, "BEGIN IMMEDIATE" if _BEGIN.fullmatch(statement) else statement, *values)
 
-    def connected(connection: Any) -> None:
+    def connected(connect: Callable[[], Any]) -> Any:
         giving.took("sqlite-waits")
+        connection = connect()
         connection.execute("PRAGMA busy_timeout = %d" % round(1000 * seconds))
+        return connection
 
     statements.in_sqlite(giving.finder, execute, connected)
 

@@ -1,0 +1,213 @@
+"""Connections to databases that an app opens by a driver and closes again: kept, and handed out once more.
+
+    keep(giving, 32)     # sqlite3.connect(…) returns what was opened with the same arguments, and closed since
+
+That is for the app's own calls of a driver's `connect`; SQLAlchemy's and Django's are kept by what they have for that.
+What was closed by the app is rolled back and waits for the next; of `sqlite3` in its own thread. What the app does with
+each new connection (`PRAGMA …`, functions of its own) is done each time.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, NamedTuple, Optional, Tuple
+
+from velodrome.guest.injected.marks import is_guest, is_installed, is_standard
+
+if TYPE_CHECKING:
+    from velodrome.guest.injected.treating import Giving
+
+TOOK = "kept-connections"
+OPEN = "_open"
+"""Attribute of what is handed out: the connection, None once it is closed."""
+DEFAULTS = {"row_factory": None, "text_factory": str}
+"""Attributes of connections to SQLite that the next one is to have again."""
+
+
+class Driver(NamedTuple):
+    """A package that opens connections."""
+
+    module: str
+    """In which `connect` is defined, before others take it from there."""
+    cls: str = ""
+    """Of which `connect` is a class method; empty: it is a function of the module."""
+    awaits: bool = False
+    commits: bool = False
+    """Whether a `with` block commits at its end."""
+    closes: bool = True
+    """Whether a `with` block closes at its end."""
+
+
+DRIVERS = (
+    Driver("sqlite3.dbapi2", commits=True, closes=False),
+    Driver("psycopg2", commits=True, closes=False),
+    Driver("psycopg", "Connection", commits=True),
+    Driver("psycopg", "AsyncConnection", awaits=True, commits=True),
+    Driver("pymysql"),
+    Driver("MySQLdb"),
+    Driver("asyncpg.connection", awaits=True),
+    Driver("aiosqlite.core", awaits=True),
+)
+
+
+class Idle:
+    """Connections that were opened with the same arguments, and are not used now."""
+
+    def __init__(self, giving: Giving, driver: Driver, most: int) -> None:
+        self._giving, self._driver, self._most = giving, driver, most
+        self._kept: List[Any] = []
+
+    def take(self) -> Any:
+        """Return one; None: there is none."""
+        try:
+            found = self._kept.pop()
+        except IndexError:
+            return None
+        self._giving.took(TOOK)
+        return found
+
+    def put(self, connection: Any) -> bool:
+        """Keep one; False: there are enough, or it is closed."""
+        if len(self._kept) >= self._most or getattr(connection, "closed", False) is True:
+            return False
+        for name, value in DEFAULTS.items() if self._driver.module == "sqlite3.dbapi2" else ():
+            setattr(connection, name, value)
+        self._kept.append(connection)
+        return True
+
+
+class _Handed:
+    """A connection as the app has it: all is the connection's own, but the end."""
+
+    def __init__(self, idle: Idle, driver: Driver, connection: Any) -> None:
+        vars(self).update(_idle=idle, _driver=driver, _open=connection)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(vars(self)[OPEN], name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(vars(self)[OPEN], name, value)
+
+    def _taken(self) -> Any:
+        own = vars(self)
+        connection, own[OPEN] = own[OPEN], None
+        return connection
+
+
+class Handed(_Handed):
+    """As `_Handed`, of a driver that waits."""
+
+    def __enter__(self) -> Any:
+        return self
+
+    def __exit__(self, kind: Optional[type], *_: object) -> None:
+        driver = vars(self)["_driver"]
+        if driver.commits:
+            self.commit() if kind is None else self.rollback()
+        if driver.closes:
+            self.close()
+
+    def close(self) -> None:
+        """Give it back."""
+        own, connection = vars(self), self._taken()
+        if connection is None:
+            return
+        try:
+            connection.rollback()
+            kept = own["_idle"].put(connection)
+        except Exception:
+            kept = False
+        if not kept:
+            connection.close()
+
+    def __del__(self) -> None:
+        if not sys.is_finalizing():
+            self.close()
+
+
+class HandedLater(_Handed):
+    """As `_Handed`, of a driver that is awaited: it may be opened only then."""
+
+    def __init__(self, idle: Idle, driver: Driver, opens: Callable[[], Any]) -> None:
+        super().__init__(idle, driver, None)
+        vars(self)["_opens"] = opens
+
+    def __await__(self) -> Any:
+        return self.__aenter__().__await__()
+
+    async def __aenter__(self) -> Any:
+        own = vars(self)
+        if own[OPEN] is None:
+            own[OPEN] = own["_idle"].take() or await own["_opens"]()
+        return self
+
+    async def __aexit__(self, kind: Optional[type], *_: object) -> None:
+        if vars(self)["_driver"].commits:
+            await (self.commit() if kind is None else self.rollback())
+        await self.close()
+
+    async def close(self, **more: Any) -> None:
+        """Give it back."""
+        own, connection = vars(self), self._taken()
+        if connection is None:
+            return
+        try:
+            if hasattr(connection, "rollback"):
+                await connection.rollback()
+                kept = own["_idle"].put(connection)
+            else:  # asyncpg's
+                kept = not connection.is_in_transaction() and own["_idle"].put(connection)
+        except Exception:
+            kept = False
+        if not kept:
+            await connection.close(**more)
+
+
+def keep(giving: Giving, count: int) -> None:
+    """Have so many connections of each kind kept that the app's own code opens and closes."""
+    for driver in DRIVERS:
+        giving.finder.after(driver.module, _patch_of(giving, driver, count))
+
+
+def _patch_of(giving: Giving, driver: Driver, count: int) -> Callable[[Any], None]:
+    every: Dict[Tuple[Any, ...], Idle] = {}
+
+    def patch(module: Any) -> None:
+        owner = getattr(module, driver.cls) if driver.cls else module
+        before = owner.connect
+
+        def connect(*args: Any, **named: Any) -> Any:
+            key = (os.getpid(), _place(driver), args, tuple(sorted(named.items())))
+            try:
+                idle = every.setdefault(key, Idle(giving, driver, count))
+            except TypeError:  # arguments that no other call can be known by
+                return before(*args, **named)
+            if not _called_by_app(sys._getframe(1)):
+                return before(*args, **named)
+            if driver.awaits:
+                return HandedLater(idle, driver, lambda: before(*args, **named))
+            return Handed(idle, driver, idle.take() or before(*args, **named))
+
+        owner.connect = connect
+        if driver.cls and getattr(module, "connect", None) == before:
+            module.connect = connect
+
+    return patch
+
+
+def _place(driver: Driver) -> int:
+    """Return what a connection must not leave: its thread, or its event loop."""
+    if not driver.awaits:
+        return threading.get_ident()
+    import asyncio
+
+    return id(asyncio.get_event_loop())
+
+
+def _called_by_app(frame: Any) -> bool:
+    while frame is not None and is_guest(frame.f_code.co_filename):
+        frame = frame.f_back
+    file = frame.f_code.co_filename if frame is not None else ""
+    return not (is_installed(file) or is_standard(file))
