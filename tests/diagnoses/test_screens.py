@@ -612,6 +612,19 @@ def test_native_threads_that_do_not_compute_take_no_cpu_from_each_other() -> Non
     assert isinstance(catalogue()["native-threads"].screen(seen), Absent)
 
 
+@pytest.mark.parametrize(
+    ("threads", "cpus", "crowded"), [(0, 1, False), (1, 1, True), (1, 2, False), (2, 2, True)]
+)
+def test_native_threads_and_the_one_that_calls_them_are_too_many_beyond_the_cpus(
+    threads: int, cpus: int, crowded: bool
+) -> None:
+    seen = SUSPICIOUS["native-threads"]
+    assert seen.watched is not None
+    watched = replace(seen.watched, threads={NATIVE: threads})
+    full = replace(seen, watched=watched, server_cpus=cpus, workers=1, slope=rising(1, cpus=float(cpus)))
+    assert isinstance(catalogue()["native-threads"].screen(full), Suspect) is crowded
+
+
 def test_one_thread_for_blas_is_also_in_the_environment_that_the_app_starts_in() -> None:
     found = catalogue()["native-threads"].screen(SUSPICIOUS["native-threads"])
     assert isinstance(found, Suspect)

@@ -5,8 +5,6 @@ from velodrome.guest.injected.heartbeat import NATIVE
 from velodrome.model.diagnosis import Cure, Evidence, Treatment
 from velodrome.model.symptoms import Symptoms
 
-LEAST_THREADS = 2
-"""Threads of one process that no Python code started."""
 BUSY = 0.5
 """CPUs in use under full load, over those it has."""
 VARIABLES = (
@@ -33,7 +31,8 @@ def screen(seen: Symptoms) -> Screened:
         f"{cpus:.2f} of them busy"
     )
     evidence = Evidence("threads", sentence, {"threads": threads, "cpus": seen.server_cpus})
-    if threads < LEAST_THREADS or threads * seen.workers < seen.server_cpus:
+    # The thread that calls the library computes as well.
+    if not threads or (threads + 1) * seen.workers <= seen.server_cpus:
         return Absent(sentence, (evidence,))
     if cpus < BUSY * seen.server_cpus:
         return Absent(f"{sentence}: they do not compute", (evidence,))

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from velodrome.run.instruments import situations
+from velodrome.run.instruments import processes, situations
 from velodrome.run.instruments.clients import Where
 from velodrome.run.measuring import kernel
 
@@ -353,7 +353,7 @@ def test_what_a_thread_allocates_is_in_an_arena_of_its_own_unless_there_is_one_f
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"kept\n"
-        heaps = situations._heaps(process.pid)
+        heaps = processes.heaps(process.pid)
         process.kill()
     assert len(heaps) == count
     assert sum(heaps) >= count * 4_000_000

@@ -23,23 +23,19 @@ from dataclasses import replace
 from functools import partial
 from itertools import combinations
 from operator import attrgetter
-from pathlib import Path
 from threading import Event
 from typing import NamedTuple, TypeVar
-
-import psutil
 
 from velodrome.model.diagnosis import Met, Probe
 from velodrome.model.errors import NoServerError
 from velodrome.model.load import Closed, Load
 from velodrome.model.quantity import significant
 from velodrome.run.experiments import backlog
-from velodrome.run.instruments import heartbeat
+from velodrome.run.instruments import heartbeat, processes
 from velodrome.run.instruments.clients import Answer, Client, Where, request_once, where
 from velodrome.run.instruments.standing import Standing
 from velodrome.run.link import enter
 from velodrome.run.machine import netlink
-from velodrome.run.machine.facts import quota_cpus
 from velodrome.run.measuring import kernel
 from velodrome.run.measuring.kernel import Throttling
 from velodrome.run.racing.opening import host_beside
@@ -227,7 +223,7 @@ async def again(at: Where, same: float = 1, pairs: float = 16, server: Standing 
     """
     await asyncio.sleep(CALM_S)  # else the work behind the answers of the load before would be what is usual
     usual = await _usual(at)
-    workers = _workers(server, at.port) if server else set()
+    workers = processes.workers(server, at.port) if server else set()
     late: list[Answer] = []
     every: list[Answer] = []
     until = time.monotonic() + OPEN_S
@@ -245,7 +241,7 @@ async def again(at: Where, same: float = 1, pairs: float = 16, server: Standing 
             every.append(answer)
             if answer.outcome != "ok" or answer.seconds > usual + 0.02:
                 late.append(answer)
-    if server and _workers(server, at.port) != workers:
+    if server and processes.workers(server, at.port) != workers:
         return Met(0, 0, figures={"usual_ms": 1000 * usual})
     middle = sorted(one.seconds for one in every)[len(every) // 2] if every else 0.0
     sentence = f"{significant(1000 * middle)} ms in the middle, {significant(1000 * usual)} ms otherwise"
@@ -262,7 +258,7 @@ async def spread(at: Where, server: Standing, connections: float = 48, gap_s: fl
             await asyncio.sleep(gap_s)
         with enter(server.booted.site.server):
             inodes = {sock.inode for sock in netlink.established_sockets(at.port) or ()} - {0}
-        held = _holders(server.booted.server.pid, inodes)
+        held = processes.holders(server.booted.server.pid, inodes)
     most = max(held.values(), default=0)
     return Met(
         most,
@@ -271,25 +267,6 @@ async def spread(at: Where, server: Standing, connections: float = 48, gap_s: fl
         {"workers": float(len(held))},
         "by process: " + ", ".join(map(str, sorted(held.values(), reverse=True))),
     )
-
-
-def _holders(root: int, inodes: set[int]) -> dict[int, int]:
-    """Return how many of these sockets each process of a tree holds."""
-    found: Counter[int] = Counter()
-    for pid in _tree(root):
-        with suppress(OSError):
-            for name in os.listdir(f"/proc/{pid}/fd"):
-                with suppress(OSError, ValueError):
-                    link = os.readlink(f"/proc/{pid}/fd/{name}")
-                    found[pid] += link.startswith("socket:[") and int(link[8:-1]) in inodes
-    return {pid: count for pid, count in found.items() if count}
-
-
-def _tree(root: int) -> list[int]:
-    """Return a process and all that it started."""
-    with suppress(psutil.Error, OSError):
-        return [root, *(process.pid for process in psutil.Process(root).children(recursive=True))]
-    return []
 
 
 async def upload(at: Where, size: float, requests: float = 16, server: Standing | None = None) -> Met:
@@ -391,7 +368,7 @@ def _happen(at: Where, server: Standing, stops: float, reloads: float, replaces:
     if stops:
         number = server.booted.server.serving.process().stop_signal
     elif replaces:
-        workers = _workers(server, at.port) - {first}
+        workers = processes.workers(server, at.port) - {first}
         if not workers:
             return False
         pid, number = min(workers), int(signal.SIGTERM)
@@ -429,11 +406,11 @@ async def recycle(
     def watch() -> None:
         while not done.is_set():
             now = time.monotonic()
-            for pid in _tree(server.booted.server.pid)[1:]:
+            for pid in processes.tree(server.booted.server.pid)[1:]:
                 seen.setdefault(pid, now)
             time.sleep(WATCH_S)
 
-    watch_once = set(_tree(server.booted.server.pid))
+    watch_once = set(processes.tree(server.booted.server.pid))
     with ThreadPoolExecutor(1) as thread:
         began = time.monotonic()
         watching = thread.submit(watch)
@@ -456,11 +433,11 @@ async def recycle(
 
 async def _all_started(server: Standing) -> None:
     """Wait till the processes of a server stay the same."""
-    begun, until = _tree(server.booted.server.pid), time.monotonic() + MOST_STARTING_S
+    begun, until = processes.tree(server.booted.server.pid), time.monotonic() + MOST_STARTING_S
     since = time.monotonic()
     while time.monotonic() < min(since + STARTED_S, until):
         await asyncio.sleep(WATCH_S)
-        if (now := _tree(server.booted.server.pid)) != begun:
+        if (now := processes.tree(server.booted.server.pid)) != begun:
             begun, since = now, time.monotonic()
 
 
@@ -493,7 +470,7 @@ async def storm(at: Where, server: Standing, clients: float, idle_s: float, stal
     sent = [asyncio.ensure_future(one()) for _ in range(int(clients))]
     await ready.wait()
     await asyncio.sleep(idle_s)
-    tree = _tree(server.booted.server.pid)
+    tree = processes.tree(server.booted.server.pid)
     try:
         _signal(tree, signal.SIGSTOP)
         stalled.set()
@@ -520,7 +497,7 @@ BEYOND = 64
 
 async def wall(at: Where, server: Standing) -> Met:
     """Open more connections than the server may open files, a request on each, and count those without an answer."""
-    limits = [_open_files(pid) for pid in _workers(server, at.port)]
+    limits = [processes.open_files(pid) for pid in processes.workers(server, at.port)]
     limit = min(limits, default=0)
     if not limit or limit > MOST_FILES:
         return Met(0, 0, figures={"limit": float(limit)})
@@ -566,21 +543,12 @@ def _may_open(count: int) -> Iterator[bool]:
             resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
 
-def _open_files(pid: int) -> int:
-    """Return how many files a process may open; 0: that is not known."""
-    with suppress(OSError, ValueError), open(f"/proc/{pid}/limits") as lines:
-        for line in lines:
-            if line.startswith("Max open files"):
-                return int(line.split()[3])
-    return 0
-
-
 async def quota(at: Where, server: Standing, connections: float = 8, seconds: float = 1.0) -> Met:
     """Load the server, and count the periods in which its control groups had spent their share of the CPU.
 
     `paid` is the quota in CPUs where the groups show it; a quota that is spent in every period is about what is used.
     """
-    pid = _busiest(server)
+    pid = processes.busiest(server)
     groups = Throttling(pid)
     before = groups.periods()
     measured = server.run_closed_loop(int(connections), seconds)
@@ -589,30 +557,13 @@ async def quota(at: Where, server: Standing, connections: float = 8, seconds: fl
         return Met(0, 0)
     cpus = measured.server.cpu_s / measured.load.duration_s
     hits, of = after[1] - before[1], after[0] - before[0]
-    paid = _quota(pid)
+    paid = processes.quota_of(pid)
     figures = {"cpus": cpus} if paid is None else {"cpus": cpus, "paid": paid}
     of_what = "" if paid is None else f" of {significant(paid)} that the quota pays for"
     return Met(min(hits, of), of, {}, figures, f"{significant(cpus, 2)} CPUs used{of_what}")
 
 
-def _quota(pid: int) -> float | None:
-    with suppress(OSError, ValueError):
-        return quota_cpus(Path(f"/proc/{pid}/cgroup").read_text())
-    return None
-
-
-def _busiest(server: Standing) -> int:
-    """Return the process of a server that used the most CPU time: the one that works."""
-    used: dict[int, float] = {}
-    for pid in _tree(server.booted.server.pid):
-        with suppress(psutil.Error, OSError):
-            used[pid] = sum(psutil.Process(pid).cpu_times()[:2])
-    return max(used, key=lambda pid: used[pid], default=server.booted.server.pid)
-
-
 BURST_S = 0.5
-HEAP = 64 * 2**20
-"""Bytes to which the heaps of malloc's arenas are aligned, but the first's (glibc on 64 bits)."""
 
 
 async def arenas(at: Where, server: Standing, bursts: float = 2, connections: float = 64) -> Met:
@@ -621,11 +572,11 @@ async def arenas(at: Where, server: Standing, bursts: float = 2, connections: fl
         server.run_closed_loop(int(connections), BURST_S)
         await asyncio.sleep(CALM_S)
     within, count = 0.0, 0
-    for pid in _tree(server.booted.server.pid):
-        for dirty in _heaps(pid):
+    for pid in processes.tree(server.booted.server.pid):
+        for dirty in processes.heaps(pid):
             within += dirty
             count += 1
-    every = _memory(server.booted.server.pid)
+    every = processes.memory(server.booted.server.pid)
     return Met(
         round(min(within, every) / 1e6),
         round(every / 1e6),
@@ -633,22 +584,6 @@ async def arenas(at: Where, server: Standing, bursts: float = 2, connections: fl
         {"arenas": float(count), "bytes": within},
         f"{count} arenas",
     )
-
-
-def _heaps(pid: int) -> list[float]:
-    """Return the dirty bytes of each heap of malloc's arenas in a process, but the first arena's."""
-    found: list[float] = []
-    inside = False
-    with suppress(OSError, ValueError), open(f"/proc/{pid}/smaps") as lines:
-        for line in lines:
-            words = line.split()
-            if "-" in words[0] and not words[0].endswith(":"):
-                begin = int(words[0].split("-")[0], 16)
-                inside = len(words) == 5 and begin % HEAP == 0
-            elif inside and words[0] == "Private_Dirty:":
-                found.append(1024.0 * int(words[1]))
-                inside = False
-    return [one for one in found if one]
 
 
 async def swell(
@@ -662,13 +597,13 @@ async def swell(
 ) -> Met:
     """Load it in bursts, and count those after which it has more than `least` bytes more than before them."""
     pid = server.booted.server.pid
-    before = _memory(pid)
+    before = processes.memory(pid)
     stayed: dict[str, float] = {}
     for number in range(int(filling + bursts)):
         server.run_closed_loop(int(connections), BURST_S)
         await asyncio.sleep(CALM_S)
         if number >= filling:
-            stayed[f"burst_{number - int(filling)}"] = _memory(pid) - before
+            stayed[f"burst_{number - int(filling)}"] = processes.memory(pid) - before
     hits = sum(one > least for one in stayed.values())
     most = max(stayed.values(), default=0.0)
     sentence = f"up to {significant(most / 1e6)} MB stayed"
@@ -741,23 +676,25 @@ class _Work(NamedTuple):
 
 async def _work(server: Standing, requests: Sequence[Where], *, together: bool = True) -> _Work:
     """Return what requests take, at once or one after the other."""
-    before = _calls_and_cpu(server)
+    before = processes.calls_and_cpu(server)
     if together:
         answers = await asyncio.gather(*(request_once(request, MOST_S) for request in requests))
     else:
         answers = [await request_once(request, MOST_S) for request in requests]
     await asyncio.sleep(LEFT_S)
-    calls, cpu_s = (after - earlier for after, earlier in zip(_calls_and_cpu(server), before, strict=True))
+    calls, cpu_s = (
+        after - earlier for after, earlier in zip(processes.calls_and_cpu(server), before, strict=True)
+    )
     return _Work(calls, cpu_s, all(answer.outcome == "ok" for answer in answers))
 
 
 async def epolls(at: Where, server: Standing, rest_s: float = 0.4) -> Met:
     """Count the processes of a server that wait on one epoll with another, and the CPU that they use at rest."""
-    before = _calls_and_cpu(server)[1]
+    before = processes.calls_and_cpu(server)[1]
     await asyncio.sleep(rest_s)
-    at_rest = (_calls_and_cpu(server)[1] - before) / rest_s
-    tree = _tree(server.booted.server.pid)
-    held = [(pid, number) for pid in tree for number in _epolls_of(pid)]
+    at_rest = (processes.calls_and_cpu(server)[1] - before) / rest_s
+    tree = processes.tree(server.booted.server.pid)
+    held = [(pid, number) for pid in tree for number in processes.epolls_of(pid)]
     sharing: set[int] = set()
     for (pid, number), (other, another) in combinations(held, 2):
         if pid != other and sharing.issuperset({pid, other}):
@@ -769,16 +706,6 @@ async def epolls(at: Where, server: Standing, rest_s: float = 0.4) -> Met:
             sharing |= {pid, other}
     sentence = f"{significant(at_rest, 2)} CPUs used at rest"
     return Met(len(sharing), len(tree), {}, {"cpus_at_rest": at_rest}, sentence)
-
-
-def _epolls_of(pid: int) -> list[int]:
-    found = []
-    with suppress(OSError, ValueError):
-        for name in os.listdir(f"/proc/{pid}/fd"):
-            with suppress(OSError):
-                if os.readlink(f"/proc/{pid}/fd/{name}") == "anon_inode:[eventpoll]":
-                    found.append(int(name))
-    return found
 
 
 LONG_S, WORK_S = 0.05, 0.01
@@ -798,7 +725,7 @@ async def leave(at: Where, server: Standing, leaves: float = 1) -> Met:
         """Return what is done for requests: in all where their clients stay, else after these have left."""
         async with AsyncExitStack() as opened:
             clients = [await opened.enter_async_context(Client(at, MOST_S)) for _ in range(IN_FLIGHT)]
-            before = _calls_and_cpu(server)
+            before = processes.calls_and_cpu(server)
             sent = [asyncio.ensure_future(client.request()) for client in clients]
             if leaving:
                 await asyncio.sleep(usual / 3)
@@ -806,18 +733,18 @@ async def leave(at: Where, server: Standing, leaves: float = 1) -> Met:
                     client.abort()
                 await asyncio.gather(*sent)
                 await asyncio.sleep(LEFT_S)
-                before = _calls_and_cpu(server)
+                before = processes.calls_and_cpu(server)
             else:
                 await asyncio.gather(*sent)
         # What goes on has come to its end when nothing has been done for a while.
-        until, last = time.monotonic() + MOST_S, _calls_and_cpu(server)
+        until, last = time.monotonic() + MOST_S, processes.calls_and_cpu(server)
         while time.monotonic() < until:
             await asyncio.sleep(max(LEFT_S, usual / 2))
-            now = _calls_and_cpu(server)
+            now = processes.calls_and_cpu(server)
             if now[0] == last[0] and now[1] - last[1] < WORK_S:
                 break
             last = now
-        now = _calls_and_cpu(server)
+        now = processes.calls_and_cpu(server)
         calls, cpu_s = now[0] - before[0], now[1] - before[1]
         return calls, cpu_s
 
@@ -837,18 +764,6 @@ LEFT_S = 0.05
 """After clients have left: for their server to notice, and to finish what it is at."""
 
 
-def _calls_and_cpu(server: Standing) -> tuple[float, float]:
-    """Return calls to third parties so far, and CPU seconds of the server."""
-    third_parties = server.booted.upstreams
-    calls = sum(third_party.so_far() for third_party in third_parties)
-    cpu_s = 0.0
-    for pid in _tree(server.booted.server.pid):
-        with suppress(psutil.Error, OSError):
-            times = psutil.Process(pid).cpu_times()
-            cpu_s += times.user + times.system
-    return float(calls), cpu_s
-
-
 COLD_S, COLD_TIMES = 0.05, 3.0
 """By which the first request of a worker takes longer, and how many times as long, for it to be cold."""
 RENEWED_S, CALM_S = 6.0, 0.2
@@ -860,7 +775,7 @@ async def renew(at: Where, server: Standing, replaced: float = 1, rounds: float 
     usual = await _usual(at)
     hits, made, slowest = 0, 0, 0.0
     for _ in range(int(rounds)):
-        workers = _workers(server, at.port)
+        workers = processes.workers(server, at.port)
         if replaced:
             if not workers or server.booted.server.pid in workers:
                 break  # nobody replaces the first process
@@ -878,22 +793,14 @@ async def renew(at: Where, server: Standing, replaced: float = 1, rounds: float 
     return Met(hits, made, {}, {"slowest_ms": 1000 * slowest, "usual_ms": 1000 * usual}, sentence)
 
 
-def _workers(server: Standing, port: int) -> set[int]:
-    """Return the processes of a server that can take its connections."""
-    with enter(server.booted.site.server):
-        inodes = {sock.inode for sock in netlink.listening(port) or ()} - {0}
-    holders = _holders(server.booted.server.pid, inodes)
-    return {pid for pid in holders if pid != server.booted.server.pid} or set(holders)
-
-
 async def _wait_for_new_worker(server: Standing, port: int, before: set[int]) -> bool:
     """Wait till a worker is there that was not, and does nothing more; return whether one came."""
     until = time.monotonic() + RENEWED_S
     last: tuple[set[int], float] = (set(), 0.0)
     while time.monotonic() < until:
         await asyncio.sleep(CALM_S)
-        fresh = _workers(server, port) - before
-        cpu_s = _calls_and_cpu(server)[1]
+        fresh = processes.workers(server, port) - before
+        cpu_s = processes.calls_and_cpu(server)[1]
         if fresh and (fresh, cpu_s) == last:
             return True
         last = fresh, cpu_s
@@ -918,7 +825,7 @@ async def grow(
     Python's has is what the allocator has not given back, or buffers of those connections: where live objects are
     counted, and do not rise with the requests, loads count only if each of them leaves `WITHOUT_OBJECTS`.
     """
-    in_use, grain = (_descriptors, 0) if descriptors else (_memory, PAGES)
+    in_use, grain = (processes.descriptors, 0) if descriptors else (processes.memory, PAGES)
     pid = server.booted.server.pid
     outcomes: Counter[str] = Counter()
 
@@ -974,24 +881,6 @@ OBJECTS = 0.1
 """Live objects that a request leaves: fewer are what comes and goes, some hundreds between one load and the next."""
 
 
-def _memory(root: int) -> float:
-    """Return the bytes that the processes of a tree have for themselves."""
-    found = 0.0
-    for pid in _tree(root):
-        with suppress(OSError, ValueError), open(f"/proc/{pid}/smaps_rollup") as file:
-            found += sum(1024 * int(line.split()[1]) for line in file if line.startswith("Private_Dirty:"))
-    return found
-
-
-def _descriptors(root: int) -> float:
-    """Return how many descriptors the processes of a tree have open."""
-    found = 0
-    for pid in _tree(root):
-        with suppress(OSError):
-            found += len(os.listdir(f"/proc/{pid}/fd"))
-    return found
-
-
 async def crowd(at: Where, server: Standing, connections: float, seconds: float = 0.8) -> Met:
     """Keep so many requests in flight, and count those that are not answered right."""
     load = Load(Closed(int(connections)), seconds, 0.1, timeout_s=MOST_S, drain_s=MOST_S)
@@ -1040,9 +929,9 @@ async def hang(at: Where, server: Standing, count: float) -> Met:
         waiting, hung = set(sent), False
         until = time.monotonic() + LONGEST_HANG_S
         while waiting and not hung and time.monotonic() < until:
-            before = _calls_and_cpu(server)[1]
+            before = processes.calls_and_cpu(server)[1]
             done, waiting = await asyncio.wait(waiting, timeout=quiet_s, return_when=asyncio.FIRST_COMPLETED)
-            hung = not done and _calls_and_cpu(server)[1] - before < HUNG_CPUS * quiet_s
+            hung = not done and processes.calls_and_cpu(server)[1] - before < HUNG_CPUS * quiet_s
         for client in clients:
             client.abort()
         answers = await asyncio.gather(*sent)
@@ -1088,9 +977,9 @@ async def worn(
     rested = time.monotonic() + min(max(REST_TIMES * connections * usual, REST_S), LONGEST_REST_S)
     while misses(await request_once(at, late_s)) and time.monotonic() < rested:
         await asyncio.sleep(late_s / 2)
-    began, before = time.monotonic(), _calls_and_cpu(server)[1]
+    began, before = time.monotonic(), processes.calls_and_cpu(server)[1]
     answers = await _fresh(at, WORN, late_s)
-    cpus = (_calls_and_cpu(server)[1] - before) / (time.monotonic() - began)
+    cpus = (processes.calls_and_cpu(server)[1] - before) / (time.monotonic() - began)
     missing = [answer for answer in answers if misses(answer)]
     if any(answer.seconds >= late_s for answer in missing) and cpus > HUNG_CPUS:
         missing = []  # they compute for longer
