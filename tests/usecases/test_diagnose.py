@@ -669,6 +669,17 @@ def test_a_server_that_dies_with_the_most_throughput_is_followed_by_a_fresh_one_
     assert case._in_use[1][-1] == (5000, 500.0)
 
 
+def test_a_cause_that_has_no_cure_here_is_found_once_whatever_is_cured_behind_it() -> None:
+    lasting = replace(experiment("dose"), treatment=AS_IT_IS, proof="dose")
+    cured = suspected("cured", 0.5)
+    case = Scripted(
+        [suspected("lasts", 0.9, lasting), cured], {AS_IT_IS.about: Ruling.CAUSE, "cured": Ruling.CAUSE}
+    )
+    case.examine()
+    assert case.causes() == ["lasts", "cured"]
+    assert case.tried == [AS_IT_IS.about, "cured"]
+
+
 @pytest.mark.parametrize("hits", [0, 4])
 def test_an_app_that_answers_nothing_under_load_is_examined_if_it_is_used_up_by_what_came_one_after_the_other(
     monkeypatch: pytest.MonkeyPatch, hits: int

@@ -323,6 +323,8 @@ class Case:
         """The cures so far."""
         self._tried: set[tuple[str, str]] = set()
         """Faults with the treatments that were there when they were tried."""
+        self._proven: set[tuple[str, str]] = set()
+        """Faults with the treatments by which they were proven: what cures nothing here is still seen behind others."""
         self._slopes: list[Slope | None] = []
         """As it is, and after each cure that was looked behind."""
         self._met: dict[str, Met] = {}
@@ -685,7 +687,9 @@ class Case:
         for fault in self._faults.values():
             screened = fault.screen(seen)
             if isinstance(screened, Suspect) and screened.experiments:
-                if (fault.name, self._base.about) not in self._tried and not self._has(screened.experiments):
+                tried = (fault.name, self._base.about) in self._tried
+                again = any((fault.name, one.treatment.about) in self._proven for one in screened.experiments)
+                if not (tried or again) and not self._has(screened.experiments):
                     seconds = self._seconds(screened.experiments[0], seen)
                     found.append((screened.likelihood * screened.loss / seconds, fault, screened))
             elif fault.name not in proven:
@@ -735,6 +739,8 @@ class Case:
                 why.append(judged.reason)
                 continue
             proven = judged.ruling is Ruling.CAUSE
+            if proven:
+                self._proven.add((fault.name, experiment.treatment.about))
             counted = isinstance(measured, Counts)
             better = f"both arms under {measured.load}, {len(measured.blocks)} blocks: {judged.reason}"
             return Diagnosis(
