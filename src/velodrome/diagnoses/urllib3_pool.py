@@ -1,4 +1,7 @@
-"""requests and urllib3 keep 10 connections to a host: what more threads open is thrown away after each call."""
+"""requests and urllib3 keep 10 connections to a host: what more threads open is thrown away after each call.
+
+And they keep 10 pools, one for each host, scheme and certificate: a further one throws another away.
+"""
 
 from dataclasses import replace
 
@@ -26,12 +29,12 @@ def screen(seen: Symptoms) -> Screened:
     if not isinstance(found, Doing):
         return found
     cure = Cure(
-        "keep as many connections as threads call at once",
+        "keep as many connections as threads call at once, and as many pools as there are hosts (and certificates)",
         "where the session is made",
-        f"requests.Session(): {DEFAULT} connections to a host are kept",
-        f"session.mount('https://', HTTPAdapter(pool_maxsize={5 * DEFAULT}))",
+        f"requests.Session(): {DEFAULT} connections to a host are kept, of {DEFAULT} hosts",
+        f"session.mount('https://', HTTPAdapter(pool_maxsize={5 * DEFAULT}, pool_connections={5 * DEFAULT}))",
     )
-    larger = Treatment(f"urllib3 keeps {SIZE} connections", {"urllib3-connections": SIZE})
+    larger = Treatment(f"urllib3 keeps {SIZE} connections, and pools", {"urllib3-connections": SIZE})
     experiment = Experiment(
         larger,
         connections or found.connections,
@@ -46,7 +49,8 @@ def screen(seen: Symptoms) -> Screened:
 
 fault = Fault(
     "urllib3-pool",
-    "«Connection pool is full»: more than 10 threads call one host, and each call opens a connection; keep more",
+    "«Connection pool is full»: more than 10 threads call one host, or there are more than 10 hosts, and each call "
+    "opens a connection; keep more",
     ("nominal-client#716",),
     "Calls wait for handshakes of connections that were thrown away.",
     "With more connections kept, throughput, the median or CPU time per request is better. Sessions that live for one "

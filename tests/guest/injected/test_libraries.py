@@ -290,6 +290,23 @@ def test_a_name_is_looked_up_once(injected: Injected) -> None:
     assert injected.took() == {"resolved"}
 
 
+def test_urllib3_keeps_more_pools(injected: Injected) -> None:
+    program = """
+        import requests
+        from requests.adapters import HTTPAdapter
+        manager = HTTPAdapter(pool_connections=1, pool_maxsize=300).poolmanager
+        first = manager.connection_from_url("http://shop")
+        {more}
+        print(manager.connection_from_url("http://shop") is first)
+    """
+    one, two = program.format(more=""), program.format(more='manager.connection_from_url("http://bank")')
+    assert injected.run(two, {}, requires=(REQUESTS,)) == "False\n"
+    assert injected.run(one, {"urllib3-connections": 200}, requires=(REQUESTS,)) == "True\n"
+    assert injected.took() == set()
+    assert injected.run(two, {"urllib3-connections": 200}, requires=(REQUESTS,)) == "True\n"
+    assert injected.took() == {"urllib3-connections"}
+
+
 def test_urllib3_keeps_more_connections(injected: Injected) -> None:
     program = """
         import requests

@@ -335,7 +335,23 @@ def _cache_lookups(giving: Giving, how: str) -> None:
 
 
 def _urllib3_connections(giving: Giving, count: int) -> None:
-    """Have every pool of urllib3 that keeps fewer connections keep so many."""
+    """Have every pool of urllib3 that keeps fewer connections keep so many, and managers that many pools."""
+
+    def pools(module: Any) -> None:
+        manager = module.PoolManager
+        before, pool_of = manager.__init__, manager.connection_from_pool_key
+
+        def init(self: Any, num_pools: int = 10, *args: Any, **named: Any) -> None:
+            self.velodrome_pools = num_pools
+            before(self, max(num_pools, count), *args, **named)
+
+        def connection_from_pool_key(self: Any, *args: Any, **named: Any) -> Any:
+            found = pool_of(self, *args, **named)
+            if len(self.pools) > self.velodrome_pools:  # one would have been thrown away with its connections
+                giving.took("urllib3-connections")
+            return found
+
+        manager.__init__, manager.connection_from_pool_key = init, connection_from_pool_key
 
     def patch(module: Any) -> None:
         before = module.HTTPConnectionPool.__init__
@@ -349,6 +365,7 @@ def _urllib3_connections(giving: Giving, count: int) -> None:
         module.HTTPConnectionPool.__init__ = init
 
     giving.finder.after("urllib3.connectionpool", patch)
+    giving.finder.after("urllib3.poolmanager", pools)
 
 
 def _session_each(giving: Giving, wanted: bool) -> None:
