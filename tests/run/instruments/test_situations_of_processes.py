@@ -202,6 +202,24 @@ def test_memory_that_no_object_has_counts_only_if_every_load_leaves_much_of_it(
     assert asyncio.run(situations.grow(Where("127.0.0.1", 1), server)).hits == hits
 
 
+@pytest.mark.parametrize(("comes_and_goes", "hits"), [(0.0, 8), (1000.0, 0)])
+def test_objects_that_come_and_go_are_no_leak_though_there_are_more_in_the_end(
+    comes_and_goes: float, hits: int
+) -> None:
+    kept: list[Any] = []
+
+    def closed(connections: int, seconds: float) -> Any:
+        kept.append(mmap.mmap(-1, 100_000, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))
+        kept[-1].write(b"x" * 100_000)
+        return SimpleNamespace(load=SimpleNamespace(answers=1000, ok=1000))
+
+    def blocks() -> float:
+        return 5000.0 + 200 * len(kept) + comes_and_goes * (len(kept) % 2)
+
+    server = standing(os.getpid(), run_closed_loop=closed, live_blocks=blocks)
+    assert asyncio.run(situations.grow(Where("127.0.0.1", 1), server)).hits == hits
+
+
 def test_what_each_connection_leaves_is_not_what_each_request_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
     kept: list[Any] = []
 

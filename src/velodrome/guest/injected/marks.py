@@ -66,6 +66,7 @@ MARKS = (
     Mark("connecting", "/pymysql/connections.py", _of("connect", "__init__")),
     Mark("connecting", "/MySQLdb/__init__.py", _of("Connect")),
     Mark("dialling", "/urllib3/connection.py", _of("connect", "_new_conn")),
+    Mark("dialling", "/urllib3/poolmanager.py", _of("_new_pool")),
     # A pool of the app's own may do more for a new connection, such as signing on.
     Mark("dialling", "/urllib3/connectionpool.py", _of("_get_conn"), waits_in="/queue.py"),
     *(

@@ -868,8 +868,9 @@ async def grow(
     if len(objects) < LOADS or much == LOADS:
         return Met(grew, LOADS, outcomes, figures, sentence)
     each = sum(objects) / max(requests, 1)
-    rises = each > OBJECTS and sum(figures.values()) > 0
-    hits = sum(one > 0 for one in objects) if rises else 0
+    hits = sum(one > 0 for one in objects)
+    if each <= OBJECTS or sum(figures.values()) <= 0 or hits < STEADY:
+        hits = 0
     return Met(hits, LOADS, outcomes, figures, f"{sentence}, {significant(each)} objects for each request")
 
 
@@ -879,6 +880,8 @@ WITHOUT_OBJECTS = 1024
 """Bytes for each request, and none of them in objects: a buffer that grows, or what code in C keeps."""
 OBJECTS = 0.1
 """Live objects that a request leaves: fewer are what comes and goes, some hundreds between one load and the next."""
+STEADY = 7
+"""Loads that leave more objects, at least, for these to be a leak: what comes and goes leaves more in half of them."""
 
 
 async def crowd(at: Where, server: Standing, connections: float, seconds: float = 0.8) -> Met:
