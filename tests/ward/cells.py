@@ -56,7 +56,7 @@ class Cell:
 
 BLOCKING_LINE = "blocking.py:13"
 UPLOAD = ('POST / {"order": 7}',)
-REDIS = "redis==6.4.0"
+REDIS, TORNADO = "redis==6.4.0", "tornado==6.5.2"
 OLD_STARLETTE = "starlette==0.14.2"
 """Its successors, uvicorn 0.54 and gunicorn 27 do not hold the connection any more."""
 TWO_ON_ASYNCIO: Mapping[str, KnobValue] = {"workers": 2, "loop": "asyncio"}
@@ -189,7 +189,15 @@ ILL = (
     Cell(
         "no library with pools, threads", "dialled:in_threads", "connection-per-query", requires=(AIOSQLITE,)
     ),
-    Cell("Tornado's client", "ten_clients:severe", "connector-limit", stack="tornado", upstreams=SLOW),
+    Cell(
+        "Tornado's client",
+        "ten_clients:severe",
+        "connector-limit",
+        stack="tornado",
+        requires=(TORNADO,),
+        upstreams=SLOW,
+        beside=("lost-at-stop",),
+    ),
     Cell("clients, mild", "clients:mild", "client-per-request", requires=WITH_HTTPX, upstreams=QUICK),
     Cell("middleware, mild", "wrapped:mild", "middleware-cost", requires=(STARLETTE,)),
     Cell("tracing, mild", "traced:mild", "telemetry-cost", requires=(OTEL,)),
@@ -397,7 +405,14 @@ WELL = (
     Cell("tracing, cured", "traced:cured", requires=(OTEL,)),
     Cell("no library with pools, cured", "dialled:cured", requires=(AIOSQLITE,)),
     Cell("no library with pools, threads, cured", "dialled:in_threads_cured", requires=(AIOSQLITE,)),
-    Cell("Tornado's client, cured", "ten_clients:cured", stack="tornado", upstreams=SLOW),
+    Cell(
+        "Tornado's client, cured",
+        "ten_clients:cured",
+        stack="tornado",
+        requires=(TORNADO,),
+        upstreams=SLOW,
+        beside=("lost-at-stop",),
+    ),
     Cell("no pool, cured", "unpooled:cured", requires=(SQLALCHEMY,)),
     Cell("resolver, cured", "resolving:cured", upstreams=QUICK),
     Cell("C under gevent, cured", "greenlets:cured", stack="gunicorn-gevent"),

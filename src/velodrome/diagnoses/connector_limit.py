@@ -83,7 +83,7 @@ def screen(seen: Symptoms) -> Screened:
         client.larger,
     )
     treatment = Treatment(f"clients of {SIZE} connections", {"client-connections": SIZE})
-    connections = min(max(2 * seen.slope.plateau.connections, 2 * LIMIT), MOST_CONNECTIONS)
+    connections = min(max(2 * seen.slope.plateau.connections, 2 * client.limit), MOST_CONNECTIONS)
     default = is_about(k, client.limit)
     return Suspect(
         0.9 if queued > 1 else 0.7 if default else 0.3,
