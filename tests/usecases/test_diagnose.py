@@ -691,7 +691,7 @@ def test_an_app_that_answers_nothing_under_load_is_examined_if_it_is_used_up_by_
     def stands(*_: object) -> Iterator[object]:
         yield SimpleNamespace(warm=fails, booted=SimpleNamespace(boot_s=0.2))
 
-    case = Scripted([suspected("a")], {})
+    case = Scripted([replace(suspected("a"), wears=True)], {})
     monkeypatch.setattr(case, "_climb", fails)
     monkeypatch.setattr(doctor, "standing", stands)
     monkeypatch.setattr(situations, "meet", lambda *_: Met(hits, 4, figures={"answered": 40.0}))

@@ -103,4 +103,5 @@ fault = Fault(
     "or fail while nothing is in work on a server that answered many, and on a fresh one they do not.",
     screen,
     glance=glance,
+    wears=True,
 )

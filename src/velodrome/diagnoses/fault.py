@@ -103,6 +103,8 @@ class Fault:
     """Returns what is tried once on the server of the screens, whose outcome is `Symptoms.met[name]`; None: nothing."""
     steps: bool = False
     """Whether its screen looks at what the app does when its third parties take longer (`Symptoms.stepped`)."""
+    wears: bool = False
+    """Whether its screen looks at what requests meet on a server that answered many before (`Symptoms.worn`)."""
     collects: Callable[[Collected], bool] | None = None
     """Whether collections of garbage that a heartbeat met are so much that they are timed once more without one
     (`Symptoms.collected`); None: it is not about them."""

@@ -575,16 +575,20 @@ class Case:
         """Look at what requests meet on the server that carried the slope."""
         most = max((load.trial.load.pace.connections for load in server.loads), default=1)
         rest_s = situations.REST_TIMES * most * self._each_s
-        if self._worn or rest_s > situations.LONGEST_REST_S or not self._setting().plain:
+        if self._worn or rest_s > situations.LONGEST_REST_S or not self._is_worn_looked_at():
             return
         answered = round(sum(load.load.answers for load in server.loads))
         settings = {"connections": most, "usual_ms": 1000 * self._each_s}
         with suppress(NoServerError):
             self._worn = Worn(answered, situations.meet(server, replace(WEARING, settings=settings)))
 
+    def _is_worn_looked_at(self) -> bool:
+        """Whether a fault is looked for that a worn server shows, and its requests can be sent by hand."""
+        return self._setting().plain and any(fault.wears for fault in self._faults.values())
+
     def _is_used_up_at_once(self) -> bool:
         """Whether a fresh server answers some requests that come one after the other, and then none."""
-        if not self._setting().plain:
+        if not self._is_worn_looked_at():
             return False
         with suppress(*NOT_SERVED), standing(self._trial, self._lab, self._base) as server:
             met = situations.meet(
