@@ -1,8 +1,8 @@
-"""Connections to databases that an app opens by a driver and closes again: kept, and handed out once more.
+"""Connections to databases that an app opens and closes again: kept, and handed out once more.
 
     keep(giving, 32)     # sqlite3.connect(…) returns what was opened with the same arguments, and closed since
 
-That is for the app's own calls of a driver's `connect`; SQLAlchemy's and Django's are kept by what they have for that.
+SQLAlchemy's and Django's are kept by what these have for that, and of drivers those that the app's own code opens.
 What was closed by the app is rolled back and waits for the next; of `sqlite3` in its own thread. What the app does with
 each new connection (`PRAGMA …`, functions of its own) is done each time.
 """
@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, NamedTuple, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, NamedTuple, Optional, Set, Tuple
 
 from velodrome.guest.injected.marks import is_guest, is_installed, is_standard
 
@@ -82,7 +82,7 @@ class _Handed:
     """A connection as the app has it: all is the connection's own, but the end."""
 
     def __init__(self, idle: Idle, driver: Driver, connection: Any) -> None:
-        vars(self).update(_idle=idle, _driver=driver, _open=connection)
+        vars(self).update({"_idle": idle, "_driver": driver, OPEN: connection})
 
     def __getattr__(self, name: str) -> Any:
         return getattr(vars(self)[OPEN], name)
@@ -166,9 +166,64 @@ class HandedLater(_Handed):
 
 
 def keep(giving: Giving, count: int) -> None:
-    """Have so many connections of each kind kept that the app's own code opens and closes."""
+    """Have so many connections of each kind kept: SQLAlchemy's, Django's, and those that the app's own code opens."""
+    giving.finder.after("sqlalchemy.pool.impl", lambda module: _keep_sqlalchemy(giving, count, module))
+    giving.finder.after("django.db.backends.base.base", lambda module: _keep_django(giving, module))
     for driver in DRIVERS:
         giving.finder.after(driver.module, _patch_of(giving, driver, count))
+
+
+def _keep_sqlalchemy(giving: Giving, count: int, module: Any) -> None:
+    """Have `NullPool` be a pool of so many."""
+    waits = getattr(module, "AsyncAdaptedQueuePool", module.QueuePool)
+    knows = ("recycle", "echo", "logging_name", "reset_on_return", "events", "dialect", "pre_ping")
+
+    def new(cls: Any, creator: Any, **named: Any) -> Any:
+        giving.took(TOOK)
+        kept = {name: named[name] for name in (*knows, "_dispatch") if name in named}
+        is_async = getattr(named.get("dialect"), "is_async", False)
+        return (waits if is_async else module.QueuePool)(creator, pool_size=count, max_overflow=count, **kept)
+
+    # What is returned is no NullPool, so that its own `__init__` is not called.
+    module.NullPool.__new__ = new
+
+
+def _keep_django(giving: Giving, module: Any) -> None:
+    """Have connections stay open, also where the app closes them once it is warm."""
+    wrapper = module.BaseDatabaseWrapper
+    before, closing, looking = wrapper.connect, wrapper.close, wrapper.close_if_unusable_or_obsolete
+    opened: Dict[int, int] = {}  # by the connection's id, in which process
+    decides: Set[int] = set()
+
+    def connect(self: Any) -> Any:
+        if self.settings_dict.get("CONN_MAX_AGE") == 0:
+            self.settings_dict["CONN_MAX_AGE"] = None
+            giving.took(TOOK)
+        found = before(self)
+        opened[id(self)] = os.getpid()
+        return found
+
+    def close_if_unusable_or_obsolete(self: Any) -> None:
+        decides.add(id(self))
+        try:
+            looking(self)
+        finally:
+            decides.discard(id(self))
+
+    def close(self: Any) -> None:
+        """Close what Django itself finds to be closed, and no more: the app's own calls come between."""
+        clean = not (self.in_atomic_block or self.errors_occurred or self.needs_rollback)
+        mine = opened.get(id(self)) == os.getpid() and self.connection is not None and self.get_autocommit()
+        if clean and mine and id(self) not in decides and is_warm:
+            giving.took(TOOK)
+            self.run_on_commit = []
+            return
+        closing(self)
+
+    is_warm: List[bool] = []
+    giving.when_warm(lambda: is_warm.append(True))
+    wrapper.connect, wrapper.close = connect, close
+    wrapper.close_if_unusable_or_obsolete = close_if_unusable_or_obsolete
 
 
 def _patch_of(giving: Giving, driver: Driver, count: int) -> Callable[[Any], None]:

@@ -20,7 +20,6 @@ from typing import (
     NamedTuple,
     Optional,
     Sequence,
-    Set,
 )
 
 from velodrome.guest.injected import connections
@@ -247,70 +246,6 @@ def _telemetry(giving: Giving, how: str) -> None:
     if how == "off":
         giving.finder.after("opentelemetry.sdk.trace", opentelemetry)
         giving.finder.after("sentry_sdk.tracing", sentry)
-
-
-def _keep_connections(giving: Giving, count: int) -> None:
-    """Have connections to a database kept: SQLAlchemy's `NullPool` is a pool of so many, Django's stay open.
-
-    And those that the app's own code opens by a driver (`connections.py`).
-    """
-
-    def sqlalchemy(module: Any) -> None:
-        waits = getattr(module, "AsyncAdaptedQueuePool", module.QueuePool)
-        knows = ("recycle", "echo", "logging_name", "reset_on_return", "events", "dialect", "pre_ping")
-
-        def new(cls: Any, creator: Any, **named: Any) -> Any:
-            giving.took("kept-connections")
-            kept = {name: named[name] for name in (*knows, "_dispatch") if name in named}
-            is_async = getattr(named.get("dialect"), "is_async", False)
-            return (waits if is_async else module.QueuePool)(
-                creator, pool_size=count, max_overflow=count, **kept
-            )
-
-        # What is returned is no NullPool, so that its own `__init__` is not called.
-        module.NullPool.__new__ = new
-
-    def django(module: Any) -> None:
-        wrapper = module.BaseDatabaseWrapper
-        before, closing, looking = wrapper.connect, wrapper.close, wrapper.close_if_unusable_or_obsolete
-        opened: Dict[int, int] = {}  # by the connection's id, in which process
-        decides: Set[int] = set()
-
-        def connect(self: Any) -> Any:
-            if self.settings_dict.get("CONN_MAX_AGE") == 0:
-                self.settings_dict["CONN_MAX_AGE"] = None
-                giving.took("kept-connections")
-            found = before(self)
-            opened[id(self)] = os.getpid()
-            return found
-
-        def close_if_unusable_or_obsolete(self: Any) -> None:
-            decides.add(id(self))
-            try:
-                looking(self)
-            finally:
-                decides.discard(id(self))
-
-        def close(self: Any) -> None:
-            """Close what Django itself finds to be closed, and no more: the app's own calls come between."""
-            clean = not (self.in_atomic_block or self.errors_occurred or self.needs_rollback)
-            mine = (
-                opened.get(id(self)) == os.getpid() and self.connection is not None and self.get_autocommit()
-            )
-            if clean and mine and id(self) not in decides and is_warm:
-                giving.took("kept-connections")
-                self.run_on_commit = []
-                return
-            closing(self)
-
-        is_warm: List[bool] = []
-        giving.when_warm(lambda: is_warm.append(True))
-        wrapper.connect, wrapper.close = connect, close
-        wrapper.close_if_unusable_or_obsolete = close_if_unusable_or_obsolete
-
-    giving.finder.after("sqlalchemy.pool.impl", sqlalchemy)
-    giving.finder.after("django.db.backends.base.base", django)
-    connections.keep(giving, count)
 
 
 def _cache_lookups(giving: Giving, how: str) -> None:
@@ -711,7 +646,7 @@ TREATMENTS = {
     "validation": _validation,
     "base-middleware": _base_middleware,
     "telemetry": _telemetry,
-    "kept-connections": _keep_connections,
+    "kept-connections": connections.keep,
     "resolved": _cache_lookups,
     "urllib3-connections": _urllib3_connections,
     "database-pools": _database_pools,
