@@ -55,6 +55,7 @@ def screen(seen: Symptoms) -> Screened:
                 cure,
                 takes="default-executor",
                 needless=True,
+                raises=True,
             ),
         ),
         (*plateau(seen), Evidence("threads", sentence, {"threads": threads})),

@@ -37,6 +37,8 @@ class Experiment:
     """The treatment that has to have met what it changes; empty: a setting of the stack, which always does."""
     needless: bool = False
     """Whether an app that never uses what the treatment changes cannot have the fault; else that proves nothing."""
+    raises: bool = False
+    """Whether the treatment raises a bound, and notes once more is in use than that allowed: else it bounds nothing."""
     seconds: float = 1.0
     """Of each load."""
     probe: Probe | None = None

@@ -67,14 +67,19 @@ def screen(seen: Symptoms) -> Screened:
         pool.larger.format(max(2 * round(k.mid), pool.default)),
     )
     treatment = Treatment(f"pools of {SIZE} connections", {"database-pools": SIZE})
-    connections = min(max(2 * seen.slope.plateau.connections, 3 * DEFAULT), MOST_CONNECTIONS)
     return Suspect(
         0.7 if default else 0.4,
         f"{significant(k.mid)} requests in work, and {pool.name}",
-        (Experiment(treatment, connections, cure, takes="database-pools"),),
+        (Experiment(treatment, beyond(seen), cure, takes="database-pools", raises=True),),
         plateau(seen),
         loss=0.5,
     )
+
+
+def beyond(seen: Symptoms) -> int:
+    """Return how many connections of a load want more of a pool than it has."""
+    most = 2 * seen.slope.plateau.connections if seen.slope is not None else 0
+    return min(max(most, 3 * DEFAULT), MOST_CONNECTIONS)
 
 
 def glance(seen: Symptoms) -> str:

@@ -11,7 +11,7 @@ from velodrome.diagnoses.fault import (
     plateau,
     third_party_evidence,
 )
-from velodrome.diagnoses.pool_exhausted import MOST_CONNECTIONS, POOLS, SIZE
+from velodrome.diagnoses.pool_exhausted import MOST_CONNECTIONS, POOLS, SIZE, beyond
 from velodrome.model.diagnosis import Cure, Treatment
 from velodrome.model.quantity import significant
 from velodrome.model.symptoms import Stepped, Symptoms
@@ -47,12 +47,12 @@ def screen(seen: Symptoms) -> Screened:
         "await session.close()  # before the call; or session.commit()",
     )
     larger = Treatment(f"pools of {SIZE} connections", {"database-pools": SIZE})
-    connections = min(seen.stepped.connections, MOST_CONNECTIONS)
+    connections = max(min(seen.stepped.connections, MOST_CONNECTIONS), beyond(seen))
     return Suspect(
         0.95,
         f"throughput follows the latency of third parties, as if {significant(seen.stepped.slots)} requests could "
         f"call them at once, and {pools[0]}",
-        (Experiment(larger, connections, cure, takes="database-pools"),),
+        (Experiment(larger, connections, cure, takes="database-pools", raises=True),),
         (*evidence, *plateau(seen)),
         loss=0.6,
     )

@@ -23,6 +23,7 @@ from velodrome.diagnoses.fault import (
     third_party_evidence,
 )
 from velodrome.guest import catalog
+from velodrome.guest.injected.libraries import BEYOND
 from velodrome.guest.stack import Stack
 from velodrome.judge import diagnosis as judge
 from velodrome.judge.search.holding import Demands
@@ -325,6 +326,8 @@ class Case:
         """Faults with the treatments that were there when they were tried."""
         self._proven: set[tuple[str, str]] = set()
         """Faults with the treatments by which they were proven: what cures nothing here is still seen behind others."""
+        self._needless: dict[tuple[str, str, str], tuple[int, Absent]] = {}
+        """Treatments that met nothing to change, with which cures in which probe, and under how many connections."""
         self._slopes: list[Slope | None] = []
         """As it is, and after each cure that was looked behind."""
         self._met: dict[str, Met] = {}
@@ -724,11 +727,15 @@ class Case:
         """Make the first experiment that can be made, and others of the same treatment until one decides."""
         why = []
         for number, experiment in enumerate(suspect.experiments):
-            found = self._compare(experiment, seen)
+            probe = experiment.probe.about if experiment.probe else ""
+            what = (experiment.treatment.about, self._base.about, probe)
+            under, absent = self._needless.get(what, (0, None))
+            found = absent if absent and experiment.connections <= under else self._compare(experiment, seen)
             if isinstance(found, str):
                 why.append(found)
                 continue
             if isinstance(found, Absent):
+                self._needless[what] = max(under, experiment.connections), found
                 return Diagnosis(fault.name, Ruling.NOT_A_CAUSE, found.why, evidence=suspect.evidence)
             measured, judged = found
             others = (
@@ -778,9 +785,8 @@ class Case:
                 if made.blocks:
                     return made, _death(error, experiment, len(made.blocks))
                 return _death(error, experiment).reason
-            if experiment.takes and experiment.takes not in after.took:
-                why = f"{experiment.treatment.about}: what that changes was never used under load"
-                return Absent(why) if experiment.needless else why
+            if (missed := _missed(experiment, after.took, first=not made.blocks)) is not None:
+                return missed
             made = replace(made, blocks=(*made.blocks, (before.figures, after.figures)))
             if number + 1 in judge.LOOKS:
                 found = judge.judge_arms(made, experiment.metrics, experiment.proof)
@@ -813,9 +819,8 @@ class Case:
                 before, after = arms.probe_arms(self._trial, self._lab, both, probes, number)
             except NOT_SERVED as error:
                 return f"{probe.about}, with {treated.about}: {str(error).splitlines()[0]}"
-            if experiment.takes and experiment.takes not in after.took:
-                why = f"{experiment.treatment.about}: what that changes was never used"
-                return Absent(why) if experiment.needless else why
+            if (missed := _missed(experiment, after.took, first=not made.blocks)) is not None:
+                return missed
             made = replace(made, blocks=(*made.blocks, (before.met, after.met)))
             if number + 1 in judge.COUNT_LOOKS and (found := judge.judge_counts(made, experiment.proof)):
                 # Another stack is no base for what follows: that is about the one that was named.
@@ -853,6 +858,16 @@ def _death(error: arms.NotMeasuredError, experiment: Experiment, blocks: int = 0
     return judge.Judged(
         Ruling.CANNOT_TELL, f"{who} it cannot be measured under {load}{after}, twice: {error.reason}"
     )
+
+
+def _missed(experiment: Experiment, took: frozenset[str], *, first: bool) -> Absent | str | None:
+    """Return what follows where the treated arm never met what is changed; None: it did. `first`: of its blocks."""
+    if experiment.takes and experiment.takes not in took:
+        why = f"{experiment.treatment.about}: what that changes was never used"
+        return Absent(why) if experiment.needless else why
+    if experiment.raises and first and f"{experiment.takes}{BEYOND}" not in took:
+        return Absent(f"{experiment.treatment.about}: no more were in use than the app allows as it is")
+    return None
 
 
 def _length(experiment: Experiment, seen: Symptoms) -> float:

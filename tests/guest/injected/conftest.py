@@ -46,7 +46,7 @@ class Injected:
             check=False,
             timeout=60,
         )
-        assert (done.returncode, done.stderr) == (0, "")
+        assert (done.returncode, done.stderr) == (0, ""), done.stderr
         return done.stdout
 
     def lines(self, beginning: str) -> list[dict[str, Any]]:

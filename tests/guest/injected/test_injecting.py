@@ -6,6 +6,7 @@ import pytest
 from tests.guest.injected.conftest import Injected
 
 from velodrome.guest.injected.heartbeat import EXECUTORS
+from velodrome.guest.injected.libraries import BEYOND
 from velodrome.guest.injected.treating import WARM
 from velodrome.model.errors import InterpreterNotFoundError
 from velodrome.run.environments.interpreter import find_interpreter
@@ -153,7 +154,7 @@ def test_the_default_executor_gets_more_threads_and_an_own_one_is_left(injected:
     injected.run(program.replace("{own}", "True"), {"default-executor": 60})
     assert injected.took() == set()
     injected.run(program.replace("{own}", "False"), {"default-executor": 60})
-    assert injected.took() == {"default-executor"}
+    assert injected.took() == {"default-executor", "default-executor" + BEYOND}
 
 
 def test_accepted_connections_get_nodelay(injected: Injected) -> None:

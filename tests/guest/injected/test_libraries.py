@@ -6,6 +6,7 @@ import pytest
 from tests.guest.injected.conftest import Injected
 from tests.ward import cells
 from tests.ward.cells import (
+    ANYIO,
     ASGIREF,
     ASYNC_SESSIONS,
     FASTAPI,
@@ -16,8 +17,10 @@ from tests.ward.cells import (
     REQUESTS,
     SQLALCHEMY,
     STARLETTE,
+    TORNADO,
 )
 
+from velodrome.guest.injected.libraries import BEYOND
 from velodrome.guest.injected.treating import WARM
 
 ASKED = """
@@ -805,3 +808,113 @@ def test_what_an_app_opens_of_aiosqlite_is_kept(injected: Injected) -> None:
     found = injected.run("import shop", {"kept-connections": 4}, requires=("aiosqlite==0.21.0",))
     assert found == "[(1, 2), (2, 2), (3, 2)]\n[4, 5]\n"
     assert injected.took() == {"kept-connections"}
+
+
+@pytest.mark.parametrize("name", ['":memory:"', '""', '"file:shop?mode=memory", uri=True'])
+def test_a_database_that_is_only_in_memory_is_empty_each_time(injected: Injected, name: str) -> None:
+    program = f"""
+        import sqlite3
+        for _ in range(2):
+            db = sqlite3.connect({name})
+            db.execute("CREATE TABLE names (name)")
+            db.close()
+    """
+    (injected.app / "shop.py").write_text(dedent(program))
+    injected.run("import shop", {"kept-connections": 4})
+    assert injected.took() == set()
+
+
+CLIENTS_THAT_GROW = """
+    import asyncio
+    {imported}
+
+    waiting = []
+
+    async def answer(reader, writer):
+        await reader.readuntil(b"\\r\\n\\r\\n")
+        waiting.append(writer)
+        while len(waiting) < {count}: await asyncio.sleep(0.001)
+        writer.write(b"HTTP/1.1 200 OK\\r\\nContent-Length: 2\\r\\n\\r\\nok")
+        await writer.drain()
+
+    async def main():
+        server = await asyncio.start_server(answer, "127.0.0.1", 0)
+        url = "http://127.0.0.1:%d/" % server.sockets[0].getsockname()[1]
+        {calls}
+        print(len(waiting))
+
+    asyncio.run(main())
+"""
+OF_AIOHTTP = (
+    "import aiohttp",
+    """async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=3)) as session:
+            async def call():
+                async with session.get(url) as found: return await found.text()
+            await asyncio.gather(*(call() for _ in range({count})))""",
+)
+OF_HTTPX = (
+    "import httpx",
+    """async with httpx.AsyncClient(limits=httpx.Limits(max_connections=3)) as client:
+            await asyncio.gather(*(client.get(url) for _ in range({count})))""",
+)
+OF_TORNADO = (
+    "from tornado.httpclient import AsyncHTTPClient",
+    """client = AsyncHTTPClient(force_instance=True, max_clients=3)
+        await asyncio.gather(*(client.fetch(url) for _ in range({count})))""",
+)
+
+
+@pytest.mark.parametrize(
+    ("of", "requires"),
+    [(OF_AIOHTTP, (cells.AIOHTTP,)), (OF_HTTPX, (HTTPX,)), (OF_TORNADO, (TORNADO,))],
+    ids=["aiohttp", "httpx", "tornado"],
+)
+def test_a_client_of_more_connections_notes_when_it_opens_more_than_it_had(
+    injected: Injected, of: tuple[str, str], requires: tuple[str, ...]
+) -> None:
+    def program(count: int) -> str:
+        imported, calls = of
+        return CLIENTS_THAT_GROW.format(imported=imported, calls=calls.format(count=count), count=count)
+
+    assert injected.run(program(3), {"client-connections": 20}, requires=requires) == "3\n"
+    assert injected.took() == {"client-connections"}, "as many as it had are none more"
+    assert injected.run(program(4), {"client-connections": 20}, requires=requires) == "4\n"
+    assert injected.took() == {"client-connections", "client-connections" + BEYOND}
+
+
+def test_more_tokens_and_threads_are_noted_when_more_are_in_use_than_there_were(injected: Injected) -> None:
+    threads = """
+        import asyncio, os, threading
+        count = min(32, (os.cpu_count() or 1) + 4) + {more}
+        together = threading.Barrier(count)
+
+        async def main():
+            await asyncio.gather(*(asyncio.to_thread(together.wait, 20) for _ in range(count)))
+            await asyncio.to_thread(int)
+
+        asyncio.run(main())
+    """
+    injected.run(threads.format(more=0), {"default-executor": 60})
+    assert injected.took() == {"default-executor"}
+    injected.run(threads.format(more=1), {"default-executor": 60})
+    assert injected.took() == {"default-executor", "default-executor" + BEYOND}
+    tokens = """
+        import asyncio, threading
+        import anyio.to_thread
+
+        async def main():
+            anyio.to_thread.current_default_thread_limiter().total_tokens = 3
+            release = threading.Event()
+            tasks = []
+            for _ in range({count}):
+                tasks.append(asyncio.create_task(anyio.to_thread.run_sync(release.wait, 20)))
+                await asyncio.sleep(0.01)
+            release.set()
+            await asyncio.gather(*tasks)
+
+        asyncio.run(main())
+    """
+    injected.run(tokens.format(count=3), {"anyio-tokens": 60}, requires=(ANYIO,))
+    assert injected.took() - {"default-executor", "default-executor" + BEYOND} == {"anyio-tokens"}
+    injected.run(tokens.format(count=5), {"anyio-tokens": 60}, requires=(ANYIO,))
+    assert "anyio-tokens" + BEYOND in injected.took()

@@ -157,7 +157,8 @@ class HandedLater(_Handed):
             if hasattr(connection, "rollback"):
                 await connection.rollback()
                 kept = own["_idle"].put(connection)
-            else:  # asyncpg's
+            else:  # asyncpg's, whose pool does this as well
+                await connection.reset()
                 kept = not connection.is_in_transaction() and own["_idle"].put(connection)
         except Exception:
             kept = False
@@ -239,7 +240,7 @@ def _patch_of(giving: Giving, driver: Driver, count: int) -> Callable[[Any], Non
                 idle = every.setdefault(key, Idle(giving, driver, count))
             except TypeError:  # arguments that no other call can be known by
                 return before(*args, **named)
-            if not _called_by_app(sys._getframe(1)):
+            if not _called_by_app(sys._getframe(1)) or _is_in_memory(driver, args, named):
                 return before(*args, **named)
             if driver.awaits:
                 return HandedLater(idle, driver, lambda: before(*args, **named))
@@ -259,6 +260,14 @@ def _place(driver: Driver) -> int:
     import asyncio
 
     return id(asyncio.get_event_loop())
+
+
+def _is_in_memory(driver: Driver, args: Tuple[Any, ...], named: Dict[str, Any]) -> bool:
+    """Whether what is opened is a database of SQLite of its own, which is empty each time."""
+    if "sqlite" not in driver.module:
+        return False
+    name = args[0] if args else named.get("database")
+    return name in ("", ":memory:", b":memory:") or "mode=memory" in str(name)
 
 
 def _called_by_app(frame: Any) -> bool:

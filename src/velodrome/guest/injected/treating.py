@@ -82,10 +82,14 @@ def apply(environment: Mapping[str, str]) -> None:
 
 def _anyio_tokens(giving: Giving, count: int) -> None:
     """Have AnyIO run so many calls in threads at once, whatever the app set; a limiter of its own it keeps."""
+    grown = libraries.Grown(giving, "anyio-tokens")
 
     def raised(limiter: Any) -> Any:
-        limiter.total_tokens = max(limiter.total_tokens, count)
+        if limiter.total_tokens < count:
+            grown.raised(limiter, limiter.total_tokens)
+            limiter.total_tokens = count
         giving.took("anyio-tokens")
+        grown.look(limiter, lambda limiter: int(limiter.borrowed_tokens))
         return limiter
 
     def patch(module: ModuleType) -> None:
@@ -104,6 +108,7 @@ def _default_executor(giving: Giving, count: int) -> None:
     """Have the default executor of an event loop run so many calls at once; one that the app has set it keeps."""
     own: Set[int] = set()
     made: Dict[int, Any] = {}
+    grown = libraries.Grown(giving, "default-executor")
 
     def patch(cls: Any) -> None:
         before, setting = cls.run_in_executor, cls.set_default_executor
@@ -119,7 +124,9 @@ def _default_executor(giving: Giving, count: int) -> None:
 
                     made[id(self)] = ThreadPoolExecutor(count, thread_name_prefix="asyncio")
                     setting(self, made[id(self)])
+                    grown.raised(made[id(self)], ThreadPoolExecutor()._max_workers)
                 giving.took("default-executor")
+                grown.look(made[id(self)], lambda pool: len(pool._threads))
             return before(self, executor, func, *args)
 
         cls.run_in_executor, cls.set_default_executor = run_in_executor, set_default_executor

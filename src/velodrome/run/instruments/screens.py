@@ -75,6 +75,8 @@ FLAT = 2
 """Numbers of connections, one after the other, that add nothing, after which it stops."""
 SHORT_S, LONG_S, ANSWERS = 0.6, 4.0, 12
 """A closed loop lasts as long as so many answers take one after the other, within these."""
+CLIMBED = 8
+"""So many while throughput still doubles from one to the next: what it comes to is measured again (`ends`)."""
 FEWEST = 3
 """So many at least, of an app that takes longer than that allows."""
 PAIRS = 3
@@ -96,7 +98,7 @@ def climb(server: Standing, most: int = MOST, first: Point | None = None) -> tup
     `first` is that of one connection, where it is known. Raises NoServerError where it bears none.
     """
     points = [first or point(server, 1, SHORT_S)]
-    seconds = _loop_s(points[0])
+    seconds = _loop_s(points[0], CLIMBED)
     best, flat, count = points[0], 0, 1
     while count < most and flat < FLAT:
         count *= 2
@@ -117,9 +119,9 @@ def ends(server: Standing, points: tuple[Point, ...]) -> tuple[tuple[float, floa
     )
 
 
-def _loop_s(alone: Point) -> float:
+def _loop_s(alone: Point, answers: int = ANSWERS) -> float:
     each_s = 1 / max(alone.rps, 0.05)
-    return max(min(max(SHORT_S, ANSWERS * each_s), LONG_S), FEWEST * each_s)
+    return max(min(max(SHORT_S, answers * each_s), LONG_S), FEWEST * each_s)
 
 
 def point(server: Standing, connections: int, seconds: float) -> Point:
