@@ -81,6 +81,16 @@ def test_requests_that_do_not_go_on_a_line_are_those_of_a_file() -> None:
     assert str(asked(app)["requests"]) == standings.REQUESTS_FILE
 
 
+def test_a_body_of_several_lines_is_that_of_a_file() -> None:
+    app = replace(SHOP, requests=(Request("order", "/", "POST", body=Content("{}\n")),))
+    assert str(asked(app)["requests"]) == standings.REQUESTS_FILE
+
+
+def test_an_app_that_was_named_by_its_file_is_found_again() -> None:
+    assert asked(replace(SHOP, source="src"))["env"] == ["PYTHONPATH=src"]
+    assert asked(replace(SHOP, source="src", variables=("PYTHONPATH",)))["env"] == ["PYTHONPATH"]
+
+
 def test_a_revision_cannot_be_repeated_because_its_folder_is_gone() -> None:
     app = replace(SHOP, revision="HEAD~1")
     question = Question("before", app.recipe, LOADS, app=app)

@@ -202,7 +202,10 @@ def test_the_heaviest_functions_of_the_profile_are_told_and_no_more_than_five() 
     functions = {
         f"render_{n} (shop/page.py)": share for n, share in enumerate([0.41, 0.22, 0.1, 0.09, 0.05, 0.04])
     }
-    profile = Profile(trial("uvicorn", layer("app")), "", share_by_function={**functions, "a (b.py)": 0.01})
+    shares = {**functions, "a (b.py)": 0.01}
+    profile = Profile(
+        trial("uvicorn", layer("app")), "", samples=400, idle_share=0.1, share_by_function=shares
+    )
     found = own_share(study(*LAYERS), APP, HEAVY, [profile])
     assert found is not None
     told = where_it_goes(found)

@@ -2,7 +2,8 @@ import itertools
 
 import pytest
 
-from velodrome.model.condition import Beyond, Figure, LoadMetric, comparisons, decide, read
+from velodrome.model.condition import Beyond, Figure, LoadMetric, comparisons, decide, read, read_slo
+from velodrome.model.errors import SloError
 
 VALUES = {True: 100.0, False: 1.0, None: None}
 
@@ -73,3 +74,16 @@ def test_what_is_beyond_every_limit_is_compared_as_that(relation: str, above: bo
         found = Figure(value, beyond=Beyond.BELOW)
         assert decide(condition, lambda *_, found=found: found).holds is below
     assert decide(condition, lambda *_: Figure(None, "unasked", beyond=Beyond.ABOVE)).holds is None
+
+
+@pytest.mark.parametrize(
+    "text", ["p99 < 200ms and errors <= 1%", "rate > 500/s and timeout < 5", "in_flight > 3"]
+)
+def test_what_must_hold_is_fast_right_and_much(text: str) -> None:
+    assert read_slo(text) == read(text)
+
+
+@pytest.mark.parametrize("text", ["p99 > 200ms", "p50 < 1s and errors >= 1%", "rate < 500/s"])
+def test_the_opposite_of_what_must_hold_is_refused(text: str) -> None:
+    with pytest.raises(SloError):
+        read_slo(text)

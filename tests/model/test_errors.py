@@ -36,6 +36,8 @@ USAGE: Sequence[VelodromeError] = (
     usage.UntrustedError("mine.toml", ["executes './serve.sh' (contestant old)"]),
     usage.UnknownLoadMetricError("p99th", ["p99", "p99.9", "errors"]),
     usage.ConditionError("p99 > 50", 6, "50 needs a unit, such as 50ms"),
+    usage.ConditionError("p99 < 50", 6, "50 needs a unit, such as 50ms"),
+    usage.SloError("p99 > 50ms and errors < 1%", "p99 > 50ms", "at most"),
     usage.ThresholdError("p99 +", "write a metric and by how much it may become worse"),
     usage.InsufficientDataError("rate: 4 900/s to 5 100/s, and the limit is 5 000/s", "load longer"),
 )
@@ -179,6 +181,7 @@ LAB: Sequence[VelodromeError] = (
     lab.DifferentMachinesError(["2 CPUs and 4 CPUs"]),
     lab.UnreadableVerdictError("runs/mine/verdict.json", "it is cut short"),
     lab.NotTwoSidesError(["mine"], [], []),
+    lab.OtherRequestsError("shop:app", ("a", "GET /cart", "POST /cart"), ("b", "GET /")),
     lab.OtherArrivalsError("hello", "open-500", ("a", "constant"), ("b", "poisson")),
     lab.NotTwoSidesError(["a", "b"], ["hello/uvicorn"], []),
     lab.CacheError("/home/me/.cache/velodrome", errno.EACCES),

@@ -24,8 +24,8 @@ def test_a_ratio_has_the_digits_of_its_interval(interval: Interval, text: str) -
 @pytest.mark.parametrize(
     ("interval", "text"),
     [
-        (Interval(0.97, 1.01, 1.05), "1 % [−3, +5]"),
-        (Interval(0.95, 0.99, 1.0), "1 % [−5, 0]"),
+        (Interval(0.97, 1.01, 1.05), "+1 % [−3, +5]"),
+        (Interval(0.95, 0.99, 1.0), "−1 % [−5, 0]"),
         (Interval(0.999, 1.0, 1.001), "0.00 % [−0.10, +0.10]"),
     ],
 )

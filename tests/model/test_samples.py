@@ -60,3 +60,20 @@ def test_a_stack_is_of_the_innermost_package_below_the_last_turn_of_the_loop(
 ) -> None:
     frames = profile.frames(stack)
     assert (profile.package(frames), profile.part_of(frames)) == (package, part)
+
+
+@pytest.mark.parametrize(
+    ("count", "idle", "opaque", "shown"),
+    [
+        (998, 0.997, 0.997, False),  # granian works in Rust: three samples
+        (40, 0.0, 0.0, False),
+        (4000, 0.98, 0.98, False),  # enough, and next to nothing of what may have been at work
+        (4000, 0.98, 0.0, True),  # threads of a pool that wait
+        (500, 0.5, 0.4, True),
+        (0, None, None, False),
+    ],
+)
+def test_where_work_goes_is_said_only_where_enough_of_it_was_seen(
+    count: int, idle: float | None, opaque: float | None, shown: bool
+) -> None:
+    assert profile.shows_work(count, idle, opaque) is shown

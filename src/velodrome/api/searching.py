@@ -8,7 +8,7 @@ from typing import Any
 from velodrome.api import tables
 from velodrome.api.apps import Asks, app_spec, folder_of, limits_of, link_of, mix_of, seconds_of
 from velodrome.guest.stack import KnobValue
-from velodrome.model.condition import Condition, read
+from velodrome.model.condition import Condition, read_slo
 from velodrome.model.errors import UsageError
 from velodrome.model.load import INDEPENDENT, Arrivals
 from velodrome.model.quantity import Interval
@@ -241,4 +241,4 @@ def tune(
 
 
 def _conditions(slo: str | Sequence[str]) -> tuple[Condition, ...]:
-    return tuple(map(read, (slo,) if isinstance(slo, str) else slo))
+    return tuple(map(read_slo, (slo,) if isinstance(slo, str) else slo))

@@ -238,8 +238,9 @@ def served_spec(context: typer.Context) -> ServedSpec:
     requests = mix(parameters).requests
     app, recipe = parameters["app"], parameters["recipe"]
     if bool(app) == bool(recipe):
+        both = f"{app} is an app, and {recipe} a recipe that is served in place of one: " if app else ""
         raise UsageError(
-            "give an app (shop.wsgi:application), or with --recipe one of those that ship (velodrome recipes)"
+            f"{both}give an app (shop.wsgi:application), or with --recipe one of those that ship (velodrome recipes)"
         )
     if app:
         return ServedSpec(app_spec(app, parameters, requests))

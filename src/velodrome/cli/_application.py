@@ -29,7 +29,7 @@ COMMANDS = {
     "studies": ("lists", "List the studies that ship."),
     "drivers": ("lists", "List the load generators."),
     "cache": ("cache", "Show, prune or verify what is kept between runs."),
-    "version": ("version", "Print the version, and facts on this machine."),
+    "version": ("version", "Print the version; with --json also facts on this machine."),
 }
 """By name: the module of this package that registers it, and a line for the help."""
 

@@ -134,10 +134,10 @@ def between(text: str) -> Link | None:
 
 
 def conditions(texts: Sequence[str] | None) -> tuple[Condition, ...]:
-    """Return what must hold. Raises ConditionError, UnknownLoadMetricError."""
-    from velodrome.model.condition import read  # noqa: PLC0415
+    """Return what must hold. Raises ConditionError, SloError, UnknownLoadMetricError."""
+    from velodrome.model.condition import read_slo  # noqa: PLC0415
 
-    return tuple(map(read, texts or ()))
+    return tuple(map(read_slo, texts or ()))
 
 
 def limits(cpus: int | None, memory: str = "") -> Limits:

@@ -221,9 +221,12 @@ def _cost(case: Case, outcome: Outcome, first: Sequence[str]) -> list[str]:
         dearest = max(rest, key=lambda label: case.costs[label].mid)
         used = case.runner(best).memory_bytes
         with_memory = f" and {memory(used)}" if used else ""
+        theirs = case.runner(dearest).memory_bytes
+        their_memory = f" and {memory(theirs)}" if used and theirs else ""
         return [
             f"Of those tied {case.runner(best).called} is recommended: {number(own)} µs of CPU a request"
             f"{with_memory}, where {case.runner(dearest).called} takes {number(case.costs[dearest].mid)} µs"
+            f"{their_memory}"
         ]
     cheapest = priced[0]
     if cheapest == best or own < CHEAPER * case.costs[cheapest].mid:

@@ -31,7 +31,7 @@ from velodrome.judge.verdict import same_hosts, same_machine, set_aside
 from velodrome.judge.words import list_names, sentence
 from velodrome.model.condition import DIFF_METRICS
 from velodrome.model.difference import Side
-from velodrome.model.errors import NotTwoSidesError, OtherArrivalsError
+from velodrome.model.errors import NotTwoSidesError, OtherArrivalsError, OtherRequestsError
 from velodrome.model.load import Closed, Load, Open
 from velodrome.model.measurement import Failed, Measurement
 from velodrome.model.quantity import Interval, thousands
@@ -325,7 +325,7 @@ def runs(
 ) -> Sides:
     """Return the cells that two stored runs have in common.
 
-    Raises DifferentMachinesError, NotTwoSidesError when they have none, OtherArrivalsError.
+    Raises DifferentMachinesError, NotTwoSidesError when they have none, OtherRequestsError, OtherArrivalsError.
     """
     same_machine([before.header, after.header])
     for run in (before, after):
@@ -335,6 +335,7 @@ def runs(
     if not shared:
         raise NotTwoSidesError(names, ["/".join(key) for key in ours], ["/".join(key) for key in theirs])
     for name in shared:
+        _refuse_other_requests(ours[name].question, theirs[name].question, names)
         _refuse_other_arrivals(ours[name].question, theirs[name].question, names)
     pairings = [
         Pairing(name[0], ours[name], theirs[name], load)
@@ -394,6 +395,19 @@ def _cells(run: Results, stacks: Mapping[str, Stack]) -> dict[tuple[str, str], C
         for question in run.header.study.questions
         for runner in runners(question, run.trials, stacks, run.header.noise)
     }
+
+
+def _refuse_other_requests(before: Question, after: Question, names: tuple[str, str]) -> None:
+    """Raise OtherRequestsError where an app was sent other requests on one side."""
+    if before.app is None or after.app is None:
+        return
+    ours, theirs = (
+        [(one.method, one.path, one.headers, one.body, one.weight) for one in app.requests]
+        for app in (before.app, after.app)
+    )
+    if sorted(ours, key=repr) != sorted(theirs, key=repr):
+        sides = [[f"{one.method} {one.path}" for one in app.requests] for app in (before.app, after.app)]
+        raise OtherRequestsError(before.name, (names[0], *sides[0]), (names[1], *sides[1]))
 
 
 def _refuse_other_arrivals(before: Question, after: Question, names: tuple[str, str]) -> None:

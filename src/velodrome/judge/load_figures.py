@@ -165,7 +165,8 @@ def _of_span(
     if value is None:
         return Figure(
             None,
-            f"it needs {requests_needed(metric)} requests, and there were {found.total}: load longer (-z)",
+            f"it needs {requests_needed(metric)} requests, and there were {found.total}: load longer (-z), or send "
+            "more (-n)",
         )
     biggest = statistics["max"]
     within = found.total * metric.percentile / 100 <= found.total - given_up

@@ -25,7 +25,7 @@ from velodrome.judge.statistics import Comparison, Sample
 from velodrome.model.load import Closed, Open
 from velodrome.model.measurement import Failed, FlagKind, Measurement
 from velodrome.model.noise import SHIPPED, Noise
-from velodrome.model.profile import Profile
+from velodrome.model.profile import Profile, shows_work
 from velodrome.model.quantity import Interval, exact, number, percent
 from velodrome.model.study import Layer, Question, Study
 from velodrome.model.verdict import Basis, OwnShare
@@ -88,8 +88,13 @@ def own_share(
         beneath=beneath,
         framework=framework.framework if framework and beneath else "",
         rate=low if basis is Basis.TIME else None,
-        functions=dict(profile.share_by_function) if profile else {},
+        functions=_functions(profile) if profile else {},
     )
+
+
+def _functions(profile: Profile) -> dict[str, float]:
+    seen = shows_work(profile.samples, profile.idle_share, profile.opaque_share)
+    return dict(profile.share_by_function) if seen else {}
 
 
 def is_known(share: OwnShare) -> bool:

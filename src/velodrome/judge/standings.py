@@ -178,6 +178,8 @@ def app_words(app: App) -> list[str]:
     for name in app.headers:
         words += ["--header", f"{name}: {MARK}"]  # which is refused until the value stands there
     words += [word for name in app.variables for word in ("--env", name)]
+    if app.source and "PYTHONPATH" not in app.variables:  # an app that was named by its file
+        words += ["--env", f"PYTHONPATH={app.source}"]
     for third in app.third_parties:
         words += ["--upstream", third.text(BODY_FILE)]
     return words
@@ -203,7 +205,8 @@ def _line(request: Request, everywhere: Collection[str]) -> str | None:
         return None
     body = f" {request.body.text}" if request.body else ""
     status = f" -> {request.expect_status}" if request.expect_status is not None else ""
-    return f"{request.method} {request.path}{body}{status}"
+    line = f"{request.method} {request.path}{body}{status}"
+    return line if line.isprintable() else None
 
 
 # --- Each step of a load whose rate changes, all blocks together, and up to which rate a contestant kept up.

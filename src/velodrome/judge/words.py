@@ -27,10 +27,10 @@ def list_names(names: Sequence[str], word: str = "and", most: int = 5) -> str:
 
 
 def lead(interval: Interval, other: str) -> str:
-    """Return `1.9× [1.8, 2.0] the next, uvicorn` or `9 % [+5, +13] ahead of uvicorn`."""
+    """Return `1.9× [1.8, 2.0] the next, uvicorn` or `9 % [+5, +13] ahead of uvicorn`; it is ahead."""
     if interval.mid >= CLEARLY:
         return f"{ratio(interval)} the next, {other}"
-    return f"{difference(interval)} ahead of {other}"
+    return f"{difference(interval).removeprefix('+')} ahead of {other}"
 
 
 def at_once(load: Load) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from velodrome.model import quantity
-from velodrome.model.errors import ConditionError, ThresholdError, UnknownLoadMetricError
+from velodrome.model.errors import ConditionError, SloError, ThresholdError, UnknownLoadMetricError
 from velodrome.model.measurement import OUTCOMES
 from velodrome.model.quantity import Unit, in_unit
 
@@ -400,6 +400,22 @@ def read(text: str) -> Condition:
     Raises ConditionError for text that is none, UnknownLoadMetricError for a metric that does not exist.
     """
     return _Reader(text).whole()
+
+
+def read_slo(text: str) -> Condition:
+    """Return the condition that `text` states, as one that must hold: fast answers, few failures, a high rate.
+
+    Raises as `read` does, and ConditionError for one that wants the opposite, such as `p99 > 200ms`.
+    """
+    found = read(text)
+    for one in comparisons(found):
+        high = one.metric.unit is Unit.RATE
+        if one.metric.unit is not Unit.COUNT and high != (
+            one.relation in (Relation.ABOVE, Relation.AT_LEAST)
+        ):
+            wanted = "at least" if high else "at most"
+            raise SloError(text, one.text, wanted)
+    return found
 
 
 class _Reader:

@@ -190,6 +190,18 @@ WAITS = "[waits]"
 OPAQUE = "[waits or works in C]"
 MARKS = (WAITS, OPAQUE)
 
+LEAST_AT_WORK, LEAST_SHARE = 50, 0.1
+"""Samples at work, and their share of those that may have been at work: of fewer no share of anything can be told."""
+
+
+def shows_work(samples: int, idle_share: float | None, opaque_share: float | None) -> bool:
+    """Return whether enough was seen at work to say where it goes: not of a server that works in C."""
+    if idle_share is None:
+        return False
+    at_work = samples * (1 - idle_share)
+    return at_work >= LEAST_AT_WORK and at_work >= LEAST_SHARE * (at_work + samples * (opaque_share or 0.0))
+
+
 MOST_FUNCTIONS = 12
 """Functions that are stored with their share; the file of stacks has all."""
 

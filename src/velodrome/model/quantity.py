@@ -171,10 +171,10 @@ def ratio(interval: Interval) -> str:
 
 
 def difference(interval: Interval) -> str:
-    """Return a ratio near one as a difference: `1 % [−3, +5]`."""
+    """Return a ratio near one as a difference: `+1 % [−3, +5]`."""
     places = min(2, places_for((interval.high - interval.low) * 50, (interval.mid - 1) * 100))
-    low, high = (with_sign((value - 1) * 100, places) for value in (interval.low, interval.high))
-    return f"{thousands(abs(interval.mid - 1) * 100, places)} % [{low}, {high}]"
+    low, mid, high = ((value - 1) * 100 for value in (interval.low, interval.mid, interval.high))
+    return f"{with_sign(mid, places)} % [{with_sign(low, places)}, {with_sign(high, places)}]"
 
 
 def in_unit(value: float | Interval | None, unit: Unit) -> str:

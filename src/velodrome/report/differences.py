@@ -144,7 +144,7 @@ def show_change(difference: Difference) -> str:
         (end - shift) * 100
         for end in (difference.interval.low, difference.interval.mid, difference.interval.high)
     )
-    if high > 1000:
+    if high > 1000 > mid:
         return f"{quantity.with_sign(mid)} {unit} [{quantity.with_sign(low)}, over +1 000]"
     places = min(2, quantity.places_for((high - low) / 2, mid or 1.0)) if high > low else 0
     ends = [quantity.with_sign(end, places) for end in (low, mid, high)]

@@ -33,7 +33,7 @@ NUMBERS = (
     "p99 sent ms",
     "lag p99 ms",
     "CPU µs/req",
-    "memory MB",
+    "RSS MB",
     "in flight",
 )
 TRIAL_COLUMNS = ("question", "contestant", "load", "block", *NUMBERS, "result")
@@ -354,7 +354,7 @@ def _gap(measurement: Measurement) -> float | None:
     return abs(load.requests / load.duration_s * load.sent.mean / 1e3 / load.mean_in_flight - 1)
 
 
-STRIP_TITLES = ("requests/s", "p99, ms", "CPU, % of one", "memory, MB")
+STRIP_TITLES = ("requests/s", "p99, ms", "CPU, % of one", "RSS, MB")
 ENOUGH_TO_SEE_A_STALL = 5
 """Answers a second; a server slower than this has empty seconds without standing still."""
 

@@ -40,7 +40,7 @@ FLAGS = {
     "free connection is in the latency from when due; raise -c, or over gRPC --streams",
     "streams-without-room": "the server allows fewer calls at once on a connection than --streams: the others "
     "carried nothing; use more connections (-c)",
-    "too-short": "too few requests for the highest percentile shown; load longer (-z)",
+    "too-short": "too few requests for the highest percentile shown; load longer (-z), or send more (-n)",
     "agent-lost": "an agent was lost, so this is not the load that was requested: the figures are those of the "
     "other agents until it ended",
     "agents-share-cpus": "agents of one host may use the same CPUs and delay each other; start them with --cpus",

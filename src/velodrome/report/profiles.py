@@ -87,7 +87,8 @@ def _sentence(view: ProfileView, called: Mapping[str, str]) -> str:
         if view.opaque_share
         else ""
     )
-    at_work = f"; at work: {spent}" if spent else ""
+    enough = samples.shows_work(view.samples, view.idle_share, view.opaque_share)
+    at_work = "" if not spent else f"; at work: {spent}" if enough else "; too little of its work was seen"
     summary = (
         f"{who}: {_percent(view.cpus)} of a CPU in use; its threads waited in {_percent(view.idle_share)} of their "
         f"samples{unclear}; {deep}{at_work}."

@@ -10,7 +10,7 @@ import re
 import shlex
 import signal
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass, field
 from typing import Any
 
@@ -569,12 +569,22 @@ def _table(found: Recommendation) -> list[str]:
     if not rows:
         return []
     table = columns(("setting", "", head, "memory", "loads", "why"), rows, left=("", head, "why"))
-    by_fate = [
-        f"{sum(entry.fate is fate for entry in found.tuned.entries)} {fate.value}"
+    unmeasured = [entry for entry in found.tuned.entries if entry not in shown]
+    by_fate = {
+        fate: [entry.candidate.label for entry in unmeasured if entry.fate is fate]
         for fate in (Fate.BY_ARITHMETIC, Fate.ALIKE, Fate.UNTRIED)
-        if any(entry.fate is fate for entry in found.tuned.entries)
-    ]
-    return [*table, *([f" Not measured: {', '.join(by_fate)}."] if by_fate else [])]
+    }
+    named = [f"{fate.value}: {_some(labels)}" for fate, labels in by_fate.items() if labels]
+    return [*table, *(f" Not measured, {each}." for each in named)]
+
+
+NAMED = 4
+"""Settings that were not measured, by name; of more, how many."""
+
+
+def _some(labels: Sequence[str]) -> str:
+    rest = len(labels) - NAMED
+    return ", ".join(labels[:NAMED]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def _took(found: Recommendation) -> str:

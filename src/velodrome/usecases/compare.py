@@ -148,11 +148,29 @@ def dry_run(spec: CompareSpec, out: Path | None, follower: Quiet) -> RunPlan:
         if begun is not None:
             return plan
         looking = race.plan(_look(field, resume=False), where / LOOK)
-    if spec.terms.rate is not None:
-        return replace(plan, look=looking.sessions)
-    found = f"the rate of an open loop, which each session below carries too: {RULE}"
-    added_s = len(plan.sessions) * (spec.terms.seconds + spec.terms.warmup_s)
-    return replace(plan, look=looking.sessions, look_finds=(found,), look_adds_s=added_s)
+        finds, added_s = _baselines_to_come(field)
+    if spec.terms.rate is None:
+        finds = (f"the rate of an open loop, which each session below carries too: {RULE}", *finds)
+        added_s += len(plan.sessions) * (spec.terms.seconds + spec.terms.warmup_s)
+    return replace(plan, look=looking.sessions, look_finds=finds, look_adds_s=added_s)
+
+
+def _baselines_to_come(field: "_Field") -> tuple[tuple[str, ...], float]:
+    """Return what is said of the baselines before the look, and about how many seconds they take."""
+    each_s = 2 * (min(BASELINE_S, field.spec.terms.seconds) + BASELINE_WARMUP_S) + BASELINE_BOOT_S
+    counts = [
+        2 + (app.framework in empty.FRAMEWORKS)
+        for app in field.apps
+        if not set(empty.BARE).isdisjoint(app.interfaces)
+    ]
+    blocks = BLOCKS if field.spec.terms.blocks is None else field.spec.terms.blocks
+    if not counts:
+        return (), 0.0
+    many = f"{sum(counts)} more sessions of about {quantity.duration(each_s)}"
+    return (
+        f"the stack that leads: on it each block also serves the app and an empty handler, by which the app's own "
+        f"share is known, {many}",
+    ), blocks * sum(counts) * each_s
 
 
 @dataclass(frozen=True)
@@ -434,6 +452,8 @@ def _question(app: App, terms: Terms, contestants: tuple[str, ...], look: Look |
 BASELINE_S = 2.0
 """Of each span: what is compared differs by much more than the noise of so short a one."""
 BASELINE_WARMUP_S = 0.5
+BASELINE_BOOT_S = 1.0
+"""For an estimate: of the start of its server."""
 LOW = 0.1
 """Share of what the leader answered that is the low rate: a request seldom finds another one there."""
 LOW_MOST = 100.0

@@ -230,7 +230,8 @@ def test_a_larger_pool_notes_when_more_are_in_use_than_the_smaller_one_had(
     injected: Injected, databases: dict[str, str], program: str, requires: tuple[str, ...]
 ) -> None:
     env = {**databases, **mariadb(databases["MARIADB"])}
-    assert injected.run(program.format(count=3), {POOLS: 20}, requires=requires, **env) == "3\n"
-    assert injected.took() == {POOLS}, "as many as it had are none more"
-    assert injected.run(program.format(count=4), {POOLS: 20}, requires=requires, **env) == "4\n"
+    # Psycopg's pool grows ahead, so that it may have one more than are taken.
+    assert injected.run(program.format(count=2), {POOLS: 20}, requires=requires, **env) == "2\n"
+    assert injected.took() == {POOLS}
+    assert injected.run(program.format(count=5), {POOLS: 20}, requires=requires, **env) == "5\n"
     assert injected.took() == {POOLS, POOLS + BEYOND}

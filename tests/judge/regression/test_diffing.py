@@ -17,9 +17,15 @@ from tests.judge.regression.made import (
 
 from velodrome.judge import before_after
 from velodrome.judge.regression import DiffCriteria, diff
+from velodrome.model.app import App, Request
 from velodrome.model.condition import Threshold
 from velodrome.model.difference import Change
-from velodrome.model.errors import DifferentMachinesError, NotTwoSidesError, OtherArrivalsError
+from velodrome.model.errors import (
+    DifferentMachinesError,
+    NotTwoSidesError,
+    OtherArrivalsError,
+    OtherRequestsError,
+)
 from velodrome.model.load import Open
 from velodrome.model.measurement import FailureKind, Measurement
 from velodrome.model.study import Question
@@ -309,3 +315,15 @@ def test_evenly_spaced_arrivals_are_not_compared_with_those_of_independent_users
         before_after.runs(before, after, made.STACKS, ("a", "b"))
     same = before_after.runs(after, after, made.STACKS)
     assert [pairing.load.label for pairing in same.pairings] == [poisson.label]
+
+
+def test_runs_of_an_app_that_got_other_requests_are_not_compared() -> None:
+    shop = App("shop:app", "wsgi", "/python", "/shop", (Request("cart", "/cart"),))
+    apps = (shop, replace(shop, requests=(Request("order", "/", "POST"),)), replace(shop, revision="HEAD"))
+    questions = [Question("hello", made.HELLO, (made.OPEN,), app=app) for app in apps]
+    before, after, same = (
+        stored(latencies([[5.0] * 400] * 3, question, made.OPEN), question) for question in questions
+    )
+    with pytest.raises(OtherRequestsError, match="a sent GET /cart, b sent POST /"):
+        before_after.runs(before, after, made.STACKS, ("a", "b"))
+    assert before_after.runs(before, same, made.STACKS).pairings

@@ -274,8 +274,8 @@ def _cure(reason: str, third_parties: Sequence[str]) -> str:
             f"csrftoken, and the same as X-CSRFToken); {_expect(status)}"
         )
     return (
-        "Request something it has: --request 'GET /path', or declare the expected status: "
-        "--request 'GET /path -> 404'"
+        "Request something it has, with the method and the body that it takes: --request 'GET /path', "
+        f"--request 'POST /path @body.json'; {_expect(status)}"
     )
 
 

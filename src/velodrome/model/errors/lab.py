@@ -269,7 +269,9 @@ class OutputError(VelodromeError):
     """Raised when a file of results or a report cannot be written."""
 
     def __init__(self, path: str, reason: str) -> None:
-        super().__init__(f"cannot write {path}: {reason}. Free some space, or choose another path")
+        full = reason.lower() == os.strerror(errno.ENOSPC).lower()
+        cure = "Free some space, or choose another path" if full else "Choose another path"
+        super().__init__(f"cannot write {path}: {reason}. {cure}")
 
 
 class OutputPathError(UsageError):
@@ -347,6 +349,18 @@ class NotTwoSidesError(UsageError):
         super().__init__(
             f"{names[0]} and {names[1]} have no question/contestant in common ({cells[0]}; {cells[1]}), so there is "
             "nothing to compare. Run the same study twice"
+        )
+
+
+class OtherRequestsError(UsageError):
+    """Raised when two runs sent an app other requests: what differs is the work, not the app."""
+
+    def __init__(self, question: str, before: Sequence[str], after: Sequence[str]) -> None:
+        """`before` and `after`: what the side is called, then its requests."""
+        sides = [f"{name} sent {', '.join(requests[:3])}" for name, *requests in (before, after)]
+        super().__init__(
+            f"{question}: {sides[0]}, {sides[1]}, so they show no difference of the app. Run one of them again with "
+            "the requests of the other"
         )
 
 

@@ -212,11 +212,24 @@ class UnknownLoadMetricError(UsageError):
 class ConditionError(UsageError):
     """Raised when a condition is invalid. `at` is the position of the mistake, counted from 0."""
 
+    MUST_HOLD, MUST_NOT = "'p99 < 50ms and errors < 0.1%'", "'p99 > 50ms or errors > 0.1%'"
+
     def __init__(self, text: str, at: int, problem: str) -> None:
         self.text, self.at = text, at
         super().__init__(
             f"the condition '{text}' is invalid at character {at + 1}: {problem}. "
-            "Write it as 'p99 > 50ms or errors > 0.1%'"
+            f"Write it as {self.MUST_HOLD if '<' in text else self.MUST_NOT}"
+        )
+
+
+class SloError(UsageError):
+    """Raised when what must hold is the opposite of what anybody wants."""
+
+    def __init__(self, text: str, part: str, wanted: str) -> None:
+        self.text = text
+        other = part.replace(">", "<") if ">" in part else part.replace("<", ">")
+        super().__init__(
+            f"'{part}' of --slo is what must hold, and should say what a figure may be {wanted}. Write it as '{other}'"
         )
 
 
