@@ -483,7 +483,8 @@ def test_calls_that_nothing_but_the_load_bounds_hold_no_session() -> None:
     ("k", "libraries", "cure"),
     [
         (15, ("sqlalchemy", "asyncpg"), "pool_size=30"),
-        (10, ("sqlalchemy", "asyncpg"), "create_pool(…, max_size=20)"),
+        (10, ("sqlalchemy", "asyncpg"), "pool_size=20"),  # whose driver it is
+        (10, ("asyncpg",), "create_pool(…, max_size=20)"),
         (4, ("psycopg_pool",), "ConnectionPool(…, max_size=8)"),
         (25, ("aiomysql",), "maxsize=50"),
     ],

@@ -254,6 +254,27 @@ ILL = (
     Cell("middleware", "wrapped:severe", "middleware-cost", requires=(STARLETTE,)),
     Cell("tracing", "traced:severe", "telemetry-cost", requires=(OTEL,)),
     Cell("no pool", "unpooled:severe", "connection-per-query", requires=(SQLALCHEMY,)),
+    Cell("a pool that recycles at once", "unpooled:recycled", "connection-per-query", requires=(SQLALCHEMY,)),
+    Cell(
+        "an engine for each request", "unpooled:engine_each", "connection-per-query", requires=(SQLALCHEMY,)
+    ),
+    Cell(
+        "sessions of aiohttp",
+        "sessions:severe",
+        "client-per-request",
+        requires=(AIOHTTP, REQUESTS),
+        upstreams=QUICK,
+        beside=OPENS,
+    ),
+    Cell(
+        "requests.get",
+        "sessions:severe_threads",
+        "client-per-request",
+        stack="gunicorn-gthread",
+        requires=(AIOHTTP, REQUESTS),
+        upstreams=QUICK,
+        beside=OPENS,
+    ),
     Cell("resolver", "resolving:severe", "dns-per-call", upstreams=QUICK, beside=OPENS),
     Cell(
         "C under gevent",
@@ -400,6 +421,14 @@ WELL = (
     Cell("connections kept, cured", "keeping_connections:cured", requires=WITH_HTTPX, upstreams=USUAL),
     Cell("answers left unread, cured", "unreturned:cured", requires=WITH_HTTPX, upstreams=USUAL),
     Cell("clients, cured", "clients:cured", requires=WITH_HTTPX, upstreams=QUICK),
+    Cell("sessions of aiohttp, cured", "sessions:cured", requires=(AIOHTTP, REQUESTS), upstreams=QUICK),
+    Cell(
+        "requests.get, cured",
+        "sessions:cured_threads",
+        stack="gunicorn-gthread",
+        requires=(AIOHTTP, REQUESTS),
+        upstreams=QUICK,
+    ),
     Cell("validation, cured", "validating:cured", requires=(FASTAPI,)),
     Cell("middleware, cured", "wrapped:cured", requires=(STARLETTE,)),
     Cell("tracing, cured", "traced:cured", requires=(OTEL,)),

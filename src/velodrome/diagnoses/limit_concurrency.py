@@ -24,7 +24,7 @@ def look(setting: Setting) -> Probe | None:
         f"16 requests beside {IDLE} idle connections",
         "refused or late",
         {"count": IDLE},
-        unprovoked={"count": 0},
+        unprovoked={"stay": 0},
         seconds=2.0,
     )
 

@@ -1,5 +1,6 @@
 """A pool of database connections smaller than the requests that want one: SQLAlchemy's has 5 + 10, psycopg's 4."""
 
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from velodrome.diagnoses.fault import (
@@ -20,7 +21,10 @@ from velodrome.model.quantity import significant
 from velodrome.model.symptoms import Symptoms
 
 SIZE = 200
-MOST_CONNECTIONS = 128
+MOST_CONNECTIONS = 80
+"""In flight at once: PostgreSQL serves 100 connections to a database unless it is set otherwise, MySQL 151."""
+DRIVERS = frozenset({"asyncpg", "aiomysql"})
+"""Packages that SQLAlchemy uses without their pools."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +56,7 @@ def screen(seen: Symptoms) -> Screened:
     assert seen.slope is not None
     if seen.watched is None:
         return Unknown("what it imports could not be seen")
-    imported = [pool for package, pool in POOLS.items() if package in seen.watched.libraries]
+    imported = list(pools_of(seen.watched.libraries))
     if not imported:
         return Absent(
             "no package is imported whose pool can be treated: SQLAlchemy, asyncpg, psycopg_pool, aiomysql"
@@ -74,6 +78,13 @@ def screen(seen: Symptoms) -> Screened:
         plateau(seen),
         loss=0.5,
     )
+
+
+def pools_of(libraries: Collection[str]) -> Iterator[Pool]:
+    """Yield the pools that an app may have, by what it imports; the likeliest first."""
+    for package, pool in POOLS.items():
+        if package in libraries and not ("sqlalchemy" in libraries and package in DRIVERS):
+            yield pool
 
 
 def beyond(seen: Symptoms) -> int:

@@ -11,7 +11,7 @@ from velodrome.diagnoses.fault import (
     plateau,
     third_party_evidence,
 )
-from velodrome.diagnoses.pool_exhausted import MOST_CONNECTIONS, POOLS, SIZE, beyond
+from velodrome.diagnoses.pool_exhausted import MOST_CONNECTIONS, SIZE, beyond, pools_of
 from velodrome.model.diagnosis import Cure, Treatment
 from velodrome.model.quantity import significant
 from velodrome.model.symptoms import Stepped, Symptoms
@@ -27,7 +27,7 @@ def screen(seen: Symptoms) -> Screened:
     if seen.watched is None:
         return Unknown("what it imports could not be seen")
     evidence = third_party_evidence(seen)
-    pools = [pool.name for package, pool in POOLS.items() if package in seen.watched.libraries]
+    pools = [pool.name for pool in pools_of(seen.watched.libraries)]
     if not pools:
         return _of_its_own(seen) or Absent(
             "no pool of database connections is imported that is known", evidence

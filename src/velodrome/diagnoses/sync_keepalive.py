@@ -19,7 +19,7 @@ def look(setting: Setting) -> Probe | None:
         f"16 requests beside {setting.slots} idle connection{'s' * (setting.slots > 1)}, one for each slot",
         "late",
         {"count": setting.slots},
-        unprovoked={"count": 0},
+        unprovoked={"stay": 0},
         seconds=2.5,
     )
 

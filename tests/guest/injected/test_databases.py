@@ -10,11 +10,15 @@ from tests.guest.injected.conftest import Injected
 from tests.ward.cells import SQLALCHEMY
 
 from velodrome.guest.injected.libraries import BEYOND
+from velodrome.guest.injected.statements import OPENING
 from velodrome.model.errors import CompanionMissingError
 from velodrome.run.environments import guest_tree
 from velodrome.run.services import service
 from velodrome.run.services.service import Surroundings
 
+HEARTBEAT = {"heartbeat": {"late_s": 0.008}}
+TOLD = "\nimport time; time.sleep(1.2)\n"
+"""Until the heartbeat has written what it saw."""
 KEPT = "kept-connections"
 POOLS = "database-pools"
 PSYCOPG = ("psycopg[binary]==3.2.13", "psycopg-pool==3.2.8")
@@ -136,18 +140,20 @@ MARIADB_WAITS = """
 """
 
 
-@pytest.mark.parametrize(
-    ("program", "requires", "counts"),
-    [
-        (PSYCOPG2_WAITS, ("psycopg2-binary==2.9.11",), "[1, 2, 3]"),
-        (PSYCOPG_WAITS, PSYCOPG, "[1, 2, 3]"),
-        (PSYCOPG_AWAITS, PSYCOPG, "[1, 2, 3]"),
-        (ASYNCPG_AWAITS, ("asyncpg==0.31.0",), "[1, 2, 3]"),
-        (MARIADB_WAITS.format(module="pymysql"), ("pymysql==1.2.4",), "[1, 2, 2]"),
-        (MARIADB_WAITS.format(module="MySQLdb"), ("mysqlclient==2.3.1",), "[1, 2, 2]"),
-    ],
-    ids=["psycopg2", "psycopg", "psycopg, awaited", "asyncpg", "pymysql", "mysqlclient"],
-)
+DRIVERS = [
+    pytest.param(PSYCOPG2_WAITS, ("psycopg2-binary==2.9.11",), "[1, 2, 3]", id="psycopg2"),
+    pytest.param(PSYCOPG_WAITS, PSYCOPG, "[1, 2, 3]", id="psycopg"),
+    pytest.param(PSYCOPG_AWAITS, PSYCOPG, "[1, 2, 3]", id="psycopg, awaited"),
+    pytest.param(ASYNCPG_AWAITS, ("asyncpg==0.31.0",), "[1, 2, 3]", id="asyncpg"),
+    pytest.param(MARIADB_WAITS.format(module="pymysql"), ("pymysql==1.2.4",), "[1, 2, 2]", id="pymysql"),
+    pytest.param(
+        MARIADB_WAITS.format(module="MySQLdb"), ("mysqlclient==2.3.1",), "[1, 2, 2]", id="mysqlclient"
+    ),
+]
+"""Programs that open a connection three times or more; each with what it counts where one is kept."""
+
+
+@pytest.mark.parametrize(("program", "requires", "counts"), DRIVERS)
 def test_what_an_app_opens_of_a_driver_is_kept_and_what_it_did_not_commit_is_gone(
     injected: Injected, databases: dict[str, str], program: str, requires: tuple[str, ...], counts: str
 ) -> None:
@@ -157,6 +163,23 @@ def test_what_an_app_opens_of_a_driver_is_kept_and_what_it_did_not_commit_is_gon
     assert injected.took() == set()
     assert injected.run("import shop", {KEPT: 4}, requires=requires, **env) == f"1 {counts}\n"
     assert injected.took() == {KEPT}
+
+
+@pytest.mark.parametrize(("program", "requires", "counts"), DRIVERS)
+def test_each_connection_that_is_opened_is_followed_by_the_line_that_opens_it(
+    injected: Injected, databases: dict[str, str], program: str, requires: tuple[str, ...], counts: str
+) -> None:
+    (injected.app / "shop.py").write_text(dedent(program) + TOLD)
+    env = {**databases, **mariadb(databases["MARIADB"])}
+    injected.run("import shop", HEARTBEAT, requires=requires, **env)
+    opened = [
+        (one["text"], one["times"])
+        for line in injected.lines("heart")
+        for one in line.get("statements", ())
+        if one["statement"] == OPENING
+    ]
+    assert sum(times for _, times in opened) >= 3
+    assert all("connect" in text for text, _ in opened)
 
 
 SQLALCHEMY_GROWS = """

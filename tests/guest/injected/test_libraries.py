@@ -918,3 +918,106 @@ def test_more_tokens_and_threads_are_noted_when_more_are_in_use_than_there_were(
     assert injected.took() - {"default-executor", "default-executor" + BEYOND} == {"anyio-tokens"}
     injected.run(tokens.format(count=5), {"anyio-tokens": 60}, requires=(ANYIO,))
     assert "anyio-tokens" + BEYOND in injected.took()
+
+
+SQLALCHEMY_WARM = """
+    import os, time
+    from sqlalchemy import create_engine, event, pool, text
+    made = []
+    event.listen(pool.Pool, "connect", lambda *_: made.append(1))
+    {first}
+    open(os.environ["SEEN"] + "/warm", "w").close()
+    time.sleep(0.3)  # a thread of the treatment's looks for that every 50 ms
+    before = len(made)
+    for _ in range(3):
+        {each}
+    print(len(made) - before)
+"""
+RECYCLED = ('engine = create_engine("sqlite:///shop.sqlite", pool_recycle=0)', "{use}")
+MADE_EACH_TIME = ("pass", 'engine = create_engine("sqlite:///shop.sqlite"); {use}')
+DISPOSED_OF = ('engine = create_engine("sqlite:///shop.sqlite")', "{use}; engine.dispose()")
+
+
+@pytest.mark.parametrize(
+    "how", [RECYCLED, MADE_EACH_TIME, DISPOSED_OF], ids=["recycled", "made each time", "disposed of"]
+)
+def test_connections_of_sqlalchemy_are_kept_whatever_the_app_does_to_lose_them(
+    injected: Injected, how: tuple[str, str]
+) -> None:
+    use = "time.sleep(0.01); connection = engine.connect(); connection.execute(text('select 1')); connection.close()"
+    first, each = (part.format(use=use) if "{use}" in part else part for part in how)
+    program = SQLALCHEMY_WARM.format(first=first, each=each)
+    env = {"SEEN": str(injected.seen)}
+    assert int(injected.run(program, {}, requires=(SQLALCHEMY,), **env)) >= 3
+    assert int(injected.run(program, {"kept-connections": 4}, requires=(SQLALCHEMY,), **env)) <= 1
+    assert injected.took() == {"kept-connections"}
+
+
+MADE_IN_A_HANDLER = """
+    import asyncio, os, sys, threading, time
+    from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+    {imported}
+
+    peers = set()
+
+    class Answer(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        def do_GET(self):
+            peers.add(self.client_address)
+            self.send_response(200)
+            self.send_header("Content-Length", "2")
+            self.end_headers()
+            self.wfile.write(b"ok")
+        def log_message(self, *_): pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Answer)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    url = "http://127.0.0.1:%d/" % server.server_port
+    open(os.environ["SEEN"] + "/warm", "w").close()
+    time.sleep(0.3)
+    {calls}
+    print(len(peers))
+    sys.stdout.flush()
+    os._exit(0)
+"""
+BY_AIOHTTP = (
+    "import aiohttp",
+    """async def main():
+        for _ in range(4):
+            async with aiohttp.ClientSession(headers={"X-Shop": "1"}) as session:
+                async with session.get(url) as found: assert await found.text() == "ok"
+    asyncio.run(main())""",
+)
+BY_HTTPX = (
+    "import httpx",
+    """async def main():
+        for _ in range(4):
+            async with httpx.AsyncClient(timeout=3) as client: assert (await client.get(url)).text == "ok"
+    asyncio.run(main())""",
+)
+BY_HTTPX_WAITING = (
+    "import httpx",
+    "for _ in range(4): assert httpx.get(url).text == 'ok'",
+)
+BY_REQUESTS = ("import requests", "for _ in range(4): assert requests.get(url).text == 'ok'")
+
+
+@pytest.mark.parametrize(
+    ("of", "requires"),
+    [
+        (BY_AIOHTTP, (cells.AIOHTTP,)),
+        (BY_HTTPX, (HTTPX,)),
+        (BY_HTTPX_WAITING, (HTTPX,)),
+        (BY_REQUESTS, (REQUESTS,)),
+    ],
+    ids=["aiohttp", "httpx", "httpx, waiting", "requests"],
+)
+def test_clients_that_are_made_alike_share_their_connections(
+    injected: Injected, of: tuple[str, str], requires: tuple[str, ...]
+) -> None:
+    program = MADE_IN_A_HANDLER.replace("{imported}", of[0]).replace("{calls}", of[1])
+    env = {"SEEN": str(injected.seen)}
+    assert injected.run(program, {}, requires=requires, **env) == "4\n"
+    assert injected.took() == set()
+    assert injected.run(program, {"clients-shared": True}, requires=requires, **env) == "1\n"
+    assert injected.took() == {"clients-shared"}

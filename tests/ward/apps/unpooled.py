@@ -1,4 +1,4 @@
-"""`connection-per-query`: no pool, and a login that takes 20 ms as it does over TLS; cured by a pool."""
+"""`connection-per-query`: no pool, or one that keeps nothing, and a login of 20 ms as over TLS; cured by a pool."""
 
 import asyncio
 import os
@@ -21,12 +21,15 @@ def connect():
     return sqlite3.connect(file, check_same_thread=False)
 
 
-def asking(**pool):
+def asking(each=False, **pool):
     engine = create_engine("sqlite://", creator=connect, **pool)
 
     def query():
-        with engine.connect() as connection:
+        mine = create_engine("sqlite://", creator=connect, **pool) if each else engine
+        with mine.connect() as connection:
             connection.execute(text("select 1"))
+        if each:
+            mine.dispose()
 
     async def ask():
         await asyncio.get_running_loop().run_in_executor(threads, query)
@@ -35,3 +38,5 @@ def asking(**pool):
 
 
 severe, cured = asking(poolclass=NullPool), asking(poolclass=QueuePool, pool_size=16)
+recycled = asking(poolclass=QueuePool, pool_size=16, pool_recycle=0)
+engine_each = asking(each=True, poolclass=QueuePool)

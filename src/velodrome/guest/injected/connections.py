@@ -168,7 +168,9 @@ class HandedLater(_Handed):
 
 def keep(giving: Giving, count: int) -> None:
     """Have so many connections of each kind kept: SQLAlchemy's, Django's, and those that the app's own code opens."""
+    giving.finder.after("sqlalchemy.pool.base", lambda module: _keep_recycled(giving, module))
     giving.finder.after("sqlalchemy.pool.impl", lambda module: _keep_sqlalchemy(giving, count, module))
+    giving.finder.after("sqlalchemy.engine.create", lambda module: _keep_engines(giving, module))
     giving.finder.after("django.db.backends.base.base", lambda module: _keep_django(giving, module))
     for driver in DRIVERS:
         giving.finder.after(driver.module, _patch_of(giving, driver, count))
@@ -187,6 +189,63 @@ def _keep_sqlalchemy(giving: Giving, count: int, module: Any) -> None:
 
     # What is returned is no NullPool, so that its own `__init__` is not called.
     module.NullPool.__new__ = new
+
+
+RECYCLED_S = 60.0
+"""A connection that SQLAlchemy's pool opens anew after less than this is hardly kept."""
+
+
+def _keep_recycled(giving: Giving, module: Any) -> None:
+    """Have pools keep connections for good that were to be opened anew at once, or after some seconds."""
+    before = module.Pool.__init__
+
+    def init(self: Any, creator: Any, recycle: float = -1, *args: Any, **named: Any) -> None:
+        if 0 <= recycle < RECYCLED_S:
+            recycle = -1
+            giving.took(TOOK)
+        before(self, creator, recycle, *args, **named)
+
+    module.Pool.__init__ = init
+
+
+def _keep_engines(giving: Giving, create: Any) -> None:
+    """Have engines that are made alike be one, once the app is warm; it is not disposed of by the app then."""
+    making = create.create_engine
+    made: Dict[Any, Any] = {}
+    is_warm: List[bool] = []
+
+    def create_engine(url: Any, **named: Any) -> Any:
+        # An engine of asyncio is bound to its loop, a forked process has none of its parent's connections.
+        try:
+            key = (os.getpid(), _place_of_loop(), str(url), repr(sorted(named.items())))
+        except Exception:
+            return making(url, **named)
+        if key not in made or not is_warm:  # at the start an app may make several that are alike
+            made[key] = making(url, **named)
+            closing = made[key].dispose
+
+            def dispose(*args: Any, **more: Any) -> None:
+                if is_warm:
+                    giving.took(TOOK)
+                else:
+                    closing(*args, **more)
+
+            made[key].dispose = dispose
+        else:
+            giving.took(TOOK)
+        return made[key]
+
+    create.create_engine = create_engine
+    giving.when_warm(lambda: is_warm.append(True))
+
+
+def _place_of_loop() -> int:
+    import asyncio
+
+    try:
+        return id(asyncio.get_running_loop())
+    except (AttributeError, RuntimeError):
+        return 0
 
 
 def _keep_django(giving: Giving, module: Any) -> None:

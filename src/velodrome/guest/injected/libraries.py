@@ -23,7 +23,7 @@ from typing import (
     Sequence,
 )
 
-from velodrome.guest.injected import connections
+from velodrome.guest.injected import clients, connections
 
 if TYPE_CHECKING:
     from velodrome.guest.injected.treating import Giving
@@ -570,7 +570,8 @@ def _database_pools(giving: Giving, count: int) -> None:
         ) -> None:
             if max_overflow >= 0 and pool_size > 0 and pool_size + max_overflow < count:
                 grown.raised(self, pool_size + max_overflow)
-                max_overflow = count - pool_size
+                # What is beyond the size is closed when it is given back, and opened again for the next request.
+                pool_size = count - max_overflow
                 giving.took(name)
             sizes = {"pool_size": pool_size, "max_overflow": max_overflow}
             before(self, creator, timeout=timeout, use_lifo=use_lifo, **sizes, **more)
@@ -750,6 +751,7 @@ TREATMENTS = {
     "sync-to-async": _sync_to_async,
     "compression": _compression,
     "tls-context": _tls_context,
+    clients.TOOK: clients.share,
     "validation": _validation,
     "base-middleware": _base_middleware,
     "telemetry": _telemetry,

@@ -5,7 +5,7 @@
 A timer runs while the statement is sent and answered. Of `sqlite3` it also runs while rows are read: they are looked
 for then, and not before.
 
-That a connection to SQLite is opened is followed as a statement, `OPENING`.
+That a connection is opened is followed as a statement, `OPENING`.
 
 A library that sends its statements through another one (SQLAlchemy through asyncpg) is followed where the app meets it,
 and not a second time below. `executemany` is one statement however many rows it has, and is not followed.
@@ -82,6 +82,9 @@ def follow(finder: Finder, timer_of: TimerOf) -> None:
     # All that is done in its thread; what it returns to be awaited is no coroutine.
     method("aiosqlite.core", "Connection", "_execute", text_of=_executed_there)
     method("aiosqlite.core", "Connection", "_connect", text_of=lambda args: OPENING)
+    method("pymysql.connections", "Connection", "connect", text_of=lambda args: OPENING)
+    for module, cls, awaits in OPENED_BY:
+        finder.after(module, _opens(cls, awaits, timer_of))
     method("redis.client", "Redis", "execute_command", text_of=_command)
     method("redis.asyncio.client", "Redis", "execute_command", text_of=_command)
 
@@ -93,6 +96,42 @@ def follow(finder: Finder, timer_of: TimerOf) -> None:
         return _followed(lambda _: connect(), lambda args: OPENING, timer_of)(None)
 
     in_sqlite(finder, lambda before, *args: followed(before)(*args), opened, reads=True)
+
+
+OPENED_BY = (
+    ("psycopg2", "", False),
+    ("psycopg", "Connection", False),
+    ("psycopg", "AsyncConnection", True),
+    ("MySQLdb", "", False),
+    ("asyncpg.connection", "", True),
+)
+"""Modules whose `connect` opens a connection, the class that it is a method of, and whether it is awaited."""
+
+
+def _opens(cls: str, awaits: bool, timer_of: TimerOf) -> Callable[[ModuleType], None]:
+    def patch(module: ModuleType) -> None:
+        owner: Any = getattr(module, cls) if cls else module
+        before: Any = owner.__dict__["connect"]
+        function = before.__func__ if cls else before
+        usual = bool(cls) and getattr(module, "connect", None) == owner.connect  # psycopg's own name for it
+
+        def waits(_: Any, *args: Any, **named: Any) -> Any:
+            return function(*args, **named)
+
+        async def later(_: Any, *args: Any, **named: Any) -> Any:
+            return await function(*args, **named)
+
+        followed = _followed(later if awaits else waits, lambda args: OPENING, timer_of)
+
+        @wraps(function)
+        def connect(*args: Any, **named: Any) -> Any:
+            return followed(None, *args, **named)
+
+        owner.connect = classmethod(connect) if cls else connect
+        if usual:
+            module.connect = owner.connect  # type: ignore[attr-defined]
+
+    return patch
 
 
 def _followed(before: Callable[..., Any], text_of: TextOf, timer_of: TimerOf) -> Callable[..., Any]:

@@ -16,7 +16,7 @@ IDLE_S = 60
 SERVER = Server(
     "granian",
     race_only={"--log-level": LOGGING, "--workers-kill-timeout": SUPERVISION},
-    access_log="off, on with --access-log: 67 µs of CPU a request, 75 % on top of a bare response (wsgi, 90 µs)",
+    access_log="off, on with --access-log: 67 µs of CPU a request, 75 % on top of a bare one (wsgi, 90 µs)",
     # It counts no requests: it looks at the memory of each worker.
     replace_worker=lambda requests, memory_bytes: ("--workers-max-rss=%d" % max(memory_bytes // MIB, 1),),
     keeps_idle_s=lambda knobs: IDLE_S,

@@ -53,7 +53,7 @@ def keeps_idle_s(knobs: Mapping[str, KnobValue]) -> float:
 SERVER = Server(
     "gunicorn",
     race_only={"--log-level": LOGGING, "--graceful-timeout": SUPERVISION},
-    access_log="off, on with --access-logfile: 85 µs of CPU a request, 34 % on top of a bare response (gthread, 248 µs)",
+    access_log="off, on with --access-logfile: 85 µs of CPU a request, 34 % on top of a bare one (gthread, 248 µs)",
     replace_worker=replace_worker,
     configuration=configuration,
     notifies=True,

@@ -4,7 +4,7 @@ from velodrome.guest.stack import Launch, Process, Server, Stack
 
 SERVER = Server(
     "daphne",
-    access_log="on by default: 70 µs of CPU a request, 22 % on top of a bare response (315 µs)",
+    access_log="on by default: 70 µs of CPU a request, 22 % on top of a bare one (315 µs)",
     keeps_idle_s=lambda knobs: 60.0,  # Twisted's, for a whole request
     parts={
         "HTTP": ("twisted/web", "autobahn/websocket", "daphne/http_protocol", "daphne/ws_protocol"),

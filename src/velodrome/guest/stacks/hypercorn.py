@@ -6,7 +6,7 @@ from velodrome.guest.stacks._gunicorn import keeps_idle_s, replace_worker
 SERVER = Server(
     "hypercorn",
     race_only={"--log-level": LOGGING, "--graceful-timeout": SUPERVISION},
-    access_log="off, on with --access-logfile: 58 µs of CPU a request, 23 % on top of a bare response (252 µs)",
+    access_log="off, on with --access-logfile: 58 µs of CPU a request, 23 % on top of a bare one (252 µs)",
     replace_worker=replace_worker,  # its options are gunicorn's
     keeps_idle_s=keeps_idle_s,
     parts={"HTTP": ("hypercorn/protocol",), "server": ("hypercorn",)},

@@ -118,8 +118,11 @@ async def reuse(
     return _met(lost, answers, sentence, idled_s=ended_s)
 
 
-async def idle(at: Where, count: float, requests: float = 16) -> Met:
-    """Keep connections open on each of which a request was answered, then send requests on fresh ones."""
+async def idle(at: Where, count: float, requests: float = 16, stay: float = 1) -> Met:
+    """Keep connections open on each of which a request was answered, then send requests on fresh ones.
+
+    `stay`: 0 closes each once its request was answered, so that those before are all that is left of it.
+    """
     usual = await _usual(at)
     patience_s = _late_s(usual)
     until = time.monotonic() + OPEN_S
@@ -129,6 +132,10 @@ async def idle(at: Where, count: float, requests: float = 16) -> Met:
         async def opening() -> bool:
             async with turn:
                 if time.monotonic() > until:
+                    return False
+                if not stay:
+                    async with Client(at, patience_s) as client:
+                        await client.request()
                     return False
                 client = await opened.enter_async_context(Client(at, patience_s))
                 return (await client.request()).outcome == "ok" and not client.has_ended

@@ -1,0 +1,124 @@
+"""Clients of third parties that an app makes again and again: those that are alike share what each would open anew.
+
+    share(giving, True)    # aiohttp.ClientSession(), httpx.AsyncClient(), requests.get(…) in a handler keep connections
+
+What a client has of its own (headers, cookies, time-outs) stays its own; its connections, and its TLS context, are
+those of the first that was made with the same arguments. What closes a client leaves them open.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, Dict, List, Tuple
+
+if TYPE_CHECKING:
+    from velodrome.guest.injected.treating import Giving
+
+TOOK = "clients-shared"
+KEPT = 64
+"""Connections that urllib3 keeps to one host, at least: one for each thread that calls it."""
+
+
+def share(giving: Giving, wanted: bool) -> None:
+    """Have clients of aiohttp, httpx and requests share their connections; noted once the app is warm."""
+    if not wanted:
+        return
+    warm: List[bool] = []
+    giving.when_warm(lambda: warm.append(True))
+
+    def met() -> None:
+        if warm:  # what is made at the start is made once
+            giving.took(TOOK)
+
+    giving.finder.after("aiohttp.client", lambda module: _share_aiohttp(module, met))
+    giving.finder.after("httpx._transports.default", lambda module: _share_httpx(module, met))
+    giving.finder.after("requests.adapters", lambda module: _share_requests(module, met))
+
+
+def _loop() -> Any:
+    """Return the event loop that runs here; None: none does."""
+    import asyncio
+
+    try:
+        return asyncio.get_running_loop()
+    except (AttributeError, RuntimeError):  # Python 3.6 has no such function
+        return None
+
+
+def _share_aiohttp(module: Any, met: Any) -> None:
+    cls = module.ClientSession
+    before = cls.__init__
+    connectors: Dict[int, Tuple[Any, Any]] = {}
+
+    def init(self: Any, *args: Any, **named: Any) -> None:
+        loop = _loop()
+        if loop is not None and named.get("connector") is None:
+            held, connector = connectors.get(id(loop), (None, None))
+            if held is loop and not connector.closed:
+                met()
+            else:
+                connector = module.TCPConnector(limit=0)
+                connectors[id(loop)] = loop, connector
+            named.update(connector=connector, connector_owner=False)
+        before(self, *args, **named)
+
+    cls.__init__ = init
+
+
+def _share_httpx(module: Any, met: Any) -> None:
+    def patch(cls: Any, awaits: bool) -> None:
+        before = cls.__init__
+        pools: Dict[Any, Tuple[Any, Any]] = {}
+
+        def init(self: Any, *args: Any, **named: Any) -> None:
+            loop = _loop() if awaits else None
+            if awaits and loop is None:
+                before(self, *args, **named)
+                return
+            key = (os.getpid(), id(loop), repr(args), repr(sorted(named.items())))
+            held, pool = pools.get(key, (None, None))
+            if pool is not None and held is loop:
+                met()
+                self._pool = pool
+            else:
+                before(self, *args, **named)
+                pools[key] = loop, self._pool
+            self.velodrome_shared = True
+
+        def stays_open(name: str) -> None:
+            closes = getattr(cls, name)
+
+            def close(self: Any, *args: Any) -> Any:
+                return None if getattr(self, "velodrome_shared", False) else closes(self, *args)
+
+            async def close_later(self: Any, *args: Any) -> Any:
+                return None if getattr(self, "velodrome_shared", False) else await closes(self, *args)
+
+            setattr(cls, name, close_later if awaits else close)
+
+        cls.__init__ = init
+        for name in ("__aexit__", "aclose") if awaits else ("__exit__", "close"):
+            stays_open(name)
+
+    patch(module.HTTPTransport, False)
+    patch(module.AsyncHTTPTransport, True)
+
+
+def _share_requests(module: Any, met: Any) -> None:
+    cls = module.HTTPAdapter
+    before = cls.init_poolmanager
+    managers: Dict[Any, Any] = {}
+
+    def init_poolmanager(self: Any, connections: Any, maxsize: Any, block: Any = False, **more: Any) -> None:
+        key = (os.getpid(), type(self), connections, maxsize, block, repr(sorted(more.items())))
+        found = managers.get(key)
+        if found is None:
+            before(self, connections, max(maxsize, KEPT), block, **more)
+            managers[key] = self.poolmanager
+        else:
+            met()
+            self.poolmanager = found
+        self._pool_connections, self._pool_maxsize, self._pool_block = connections, maxsize, block
+
+    cls.init_poolmanager = init_poolmanager
+    cls.close = lambda self: None
