@@ -548,6 +548,21 @@ def test_ports_that_come_back_as_fast_as_they_are_taken_are_not_exhausted() -> N
     assert isinstance(catalogue()["ports-exhausted"].screen(unknown), Unknown)
 
 
+def test_clients_that_open_a_connection_for_each_request_are_to_share_them() -> None:
+    watched = replace(QUIET, rps=100.0, connects={"10.0.0.7:80": 290}, libraries=frozenset({"requests"}))
+    found = catalogue()["client-per-request"].screen(replace(SEEN, watched=watched))
+    assert isinstance(found, Suspect)
+    (experiment,) = found.experiments
+    assert "requests.Session()" in experiment.cure.after
+    assert experiment.needless, "where no client is made alike once more nothing is shared"
+    for other in (
+        replace(watched, connects={"10.0.0.7:80": 100}),
+        replace(watched, libraries=frozenset({"grpc"})),
+        replace(watched, connected_s=0.0),
+    ):
+        assert isinstance(catalogue()["client-per-request"].screen(replace(SEEN, watched=other)), Absent)
+
+
 def test_of_ports_the_dose_is_more_than_connections_that_are_kept_ever_need() -> None:
     found = catalogue()["ports-exhausted"].screen(SUSPICIOUS["ports-exhausted"])
     assert isinstance(found, Suspect)

@@ -28,7 +28,17 @@ WAITING = HeldUp((FETCH, HANDLER, LOOP), seconds=0.6, ran_s=0.01, blocked_s=0.58
 COMPUTING = HeldUp((FETCH, HANDLER, LOOP), seconds=0.6, ran_s=0.57, blocked_s=0.01, times=30)
 
 QUIET = Watched(
-    3.0, "asyncio.unix_events", 0.0, (), 0.0, 0.0, rps=100.0, looked_s=3.0, followed_s=3.0, ports=28_000
+    3.0,
+    "asyncio.unix_events",
+    0.0,
+    (),
+    0.0,
+    0.0,
+    rps=100.0,
+    looked_s=3.0,
+    followed_s=3.0,
+    ports=28_000,
+    connected_s=3.0,
 )
 CART = Run(
     "/srv/shop/cart.py",

@@ -36,11 +36,11 @@ def screen(seen: Symptoms) -> Screened:
 def _connecting(seen: Symptoms) -> Suspect | None:
     """Look for connections that requests open, in an app with clients that could be shared."""
     watched = seen.watched
-    if watched is None or not watched.looked_s or not watched.rps:
+    if watched is None or not watched.connected_s or not watched.rps:
         return None
     clients = [package for package in CURES if package in watched.libraries]
     peer, count = max(watched.connects.items(), key=itemgetter(1), default=("", 0))
-    each = count / (watched.rps * watched.looked_s)
+    each = count / (watched.rps * watched.connected_s)
     if not clients or each < EACH:
         return None
     sentence = f"{significant(each, 2)} connections to {peer} are opened for each request, and {clients[0]} is imported"

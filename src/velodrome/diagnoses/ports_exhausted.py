@@ -15,14 +15,14 @@ SECONDS = 2.0
 def screen(seen: Symptoms) -> Screened:
     """Look whether connections to one address are opened faster than ports come back."""
     watched = seen.watched
-    if watched is None or not watched.looked_s or not watched.rps:
+    if watched is None or not watched.connected_s or not watched.rps:
         return Unknown("how many connections it opens could not be seen")
     if not watched.ports:
         return Unknown("this system does not say how many local ports there are")
     peer, count = max(watched.connects.items(), key=lambda one: one[1], default=("", 0))
     if not count:
         return Absent("it opens no connection while requests are served")
-    each = count / (watched.rps * watched.looked_s)
+    each = count / (watched.rps * watched.connected_s)
     most = seen.slope.plateau.rps if seen.slope else watched.rps
     opens, back = each * most, watched.ports / TIME_WAIT_S
     sentence = (

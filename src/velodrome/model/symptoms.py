@@ -231,7 +231,7 @@ class Watched:
     others_s: float = 0.0
     """CPU time of other threads of the process while the loop was late."""
     looked_s: float = 0.0
-    """Of `seconds`, those of `waits`, `waiting` and `connects`: of what began before the load nothing is in these."""
+    """Of `seconds`, those of `waits` and `waiting`: of what began before the load nothing is in these."""
     waits: tuple[Waits, ...] = ()
     """Where tasks of asyncio wait, the longest first; looked at every 60 ms, at no more than 64 tasks."""
     waiting: Mapping[str, int] = field(default_factory=dict)
@@ -241,11 +241,13 @@ class Watched:
     followed_s: float = 0.0
     """Of the load, for how long `statements` were followed."""
     connects: Mapping[str, int] = field(default_factory=dict)
-    """Connections that its processes opened, by host and port."""
+    """Connections that its processes opened in `connected_s`, by host and port."""
     ports: int = 0
     """Local ports that there are for these; 0: not known."""
     timeline: Timeline | None = None
     """What happened when; None: it is not known when the load began."""
+    connected_s: float = 0.0
+    """From the first of its processes that counted connections to the last, an event loop or not."""
     left_behind: frozenset[str] = frozenset()
     """Names of threads that were there before a process was forked, and are not in it."""
 

@@ -137,6 +137,14 @@ def test_tasks_that_waited_before_the_load_are_not_those_of_the_load() -> None:
     assert (found.seconds, found.looked_s) == (1.0, 0.5)
 
 
+def test_connections_are_counted_for_as_long_as_processes_were_seen_whoever_has_a_loop() -> None:
+    worker = {**SEEN, "loop": None, "connects": {"a:80": 5}}
+    lines = [worker, {**worker, "at": 11.0}, {**worker, "at": 11.0}, {**worker, "at": 10.2}]
+    found = read_heartbeats(lines, 10, 11)
+    assert (found.connects, found.connected_s) == ({"a:80": 15}, 1.0)
+    assert found.looked_s == 0.0
+
+
 def test_heartbeats_that_tell_no_waits_are_read_all_the_same() -> None:
     assert read_heartbeats([SEEN], 10, 11).waits == ()
 

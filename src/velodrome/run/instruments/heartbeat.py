@@ -148,6 +148,7 @@ def read_heartbeats(
     loop, threads, libraries = "", dict[str, int](), set[str]()
     waits, waiting, connects, ports = dict[str, Waits](), dict[str, int](), dict[str, int](), 0
     left_behind = set[str]()
+    span = [math.inf, -math.inf]
     sent = Sent(*(load or (begin, end)))
     for line in lines:
         with suppress(KeyError, TypeError, ValueError, AttributeError):
@@ -175,6 +176,8 @@ def read_heartbeats(
                 left_behind |= set(map(str, line.get("left_behind", ())))
                 if float(line["at"]) - float(line["seen"]) >= begin:
                     looked += float(line["seen"]) if line["loop"] else 0.0
+                    at = float(line["at"])
+                    span = [min(span[0], at - float(line["seen"])), max(span[1], at)]
                     for name, count in line.get("waiting", {}).items():
                         waiting[str(name)] = max(waiting.get(str(name), 0), int(count))
                     for name, count in line.get("connects", {}).items():
@@ -214,6 +217,7 @@ def read_heartbeats(
         connects,
         ports,
         left_behind=frozenset(left_behind),
+        connected_s=max(span[1] - span[0], 0.0),
     )
 
 
