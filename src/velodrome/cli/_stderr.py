@@ -39,7 +39,13 @@ def tell(sentence: str) -> None:
     from velodrome.report.typeset import visible  # noqa: PLC0415 - see the module
 
     for line in sentence.splitlines():
-        print(visible(line), file=sys.stderr, flush=True)
+        _write(visible(line))
+
+
+def _write(line: str) -> None:
+    # At once, its end included: environments are made by several threads, which tell what they do.
+    sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()
 
 
 class NumberedLines:
@@ -56,7 +62,7 @@ class NumberedLines:
     def line(self, line: str) -> None:
         """Write a line."""
         self._number += 1
-        print(f" {self._number:>3}  {line}", file=sys.stderr, flush=True)
+        _write(f" {self._number:>3}  {line}")
 
 
 class UrlSearchLines(NumberedLines):

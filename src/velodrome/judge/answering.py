@@ -223,8 +223,9 @@ def _cost(case: Case, outcome: Outcome, first: Sequence[str]) -> list[str]:
         with_memory = f" and {memory(used)}" if used else ""
         theirs = case.runner(dearest).memory_bytes
         their_memory = f" and {memory(theirs)}" if used and theirs else ""
+        chosen = "would be chosen" if outcome is Outcome.CANNOT_TELL else "is recommended"
         return [
-            f"Of those tied {case.runner(best).called} is recommended: {number(own)} µs of CPU a request"
+            f"Of those tied {case.runner(best).called} {chosen}: {number(own)} µs of CPU a request"
             f"{with_memory}, where {case.runner(dearest).called} takes {number(case.costs[dearest].mid)} µs"
             f"{their_memory}"
         ]
