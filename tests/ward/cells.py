@@ -254,6 +254,13 @@ ILL = (
     Cell("middleware", "wrapped:severe", "middleware-cost", requires=(STARLETTE,)),
     Cell("tracing", "traced:severe", "telemetry-cost", requires=(OTEL,)),
     Cell("no pool", "unpooled:severe", "connection-per-query", requires=(SQLALCHEMY,)),
+    Cell(
+        "a client of redis each time",
+        "redis_pool:anew",
+        "connection-per-query",
+        requires=(REDIS,),
+        beside=OPENS,
+    ),
     Cell("a pool that recycles at once", "unpooled:recycled", "connection-per-query", requires=(SQLALCHEMY,)),
     Cell(
         "an engine for each request", "unpooled:engine_each", "connection-per-query", requires=(SQLALCHEMY,)
@@ -420,6 +427,7 @@ WELL = (
     Cell("compression, cured", "compressing:cured", requires=(STARLETTE,), headers=GZIP),
     Cell("connections kept, cured", "keeping_connections:cured", requires=WITH_HTTPX, upstreams=USUAL),
     Cell("answers left unread, cured", "unreturned:cured", requires=WITH_HTTPX, upstreams=USUAL),
+    Cell("a client of redis, cured", "redis_pool:kept", requires=(REDIS,)),
     Cell("clients, cured", "clients:cured", requires=WITH_HTTPX, upstreams=QUICK),
     Cell("sessions of aiohttp, cured", "sessions:cured", requires=(AIOHTTP, REQUESTS), upstreams=QUICK),
     Cell(

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from tests.guest.injected.conftest import Injected
-from tests.ward.cells import SQLALCHEMY
+from tests.ward.cells import REDIS, SQLALCHEMY
 
 from velodrome.guest.injected.libraries import BEYOND
 from velodrome.guest.injected.statements import OPENING
@@ -27,7 +27,7 @@ PSYCOPG = ("psycopg[binary]==3.2.13", "psycopg-pool==3.2.8")
 @pytest.fixture(scope="module")
 def databases() -> Iterator[dict[str, str]]:
     """Their URLs, as environment variables; skips where one is not installed."""
-    names = ("postgresql", "mariadb")
+    names = ("postgresql", "mariadb", "redis")
     with ExitStack() as running:
         try:
             beside = service.start_services(names, Surroundings(guest_tree.export()), running)
@@ -180,6 +180,64 @@ def test_each_connection_that_is_opened_is_followed_by_the_line_that_opens_it(
     ]
     assert sum(times for _, times in opened) >= 3
     assert all("connect" in text for text, _ in opened)
+
+
+REDIS_WAITS = """
+    import os, time
+    import redis
+
+    def use():
+        client = redis.Redis.from_url(os.environ["REDIS"])
+        client.incr("shop:{how}")
+        found = client.client_id(), int(client.get("shop:{how}"))
+        {ends}
+        return found
+
+    first = use()
+    open(os.environ["SEEN"] + "/warm", "w").close()
+    time.sleep(0.3)
+    every = [use() for _ in range(3)]
+    print(len({one[0] for one in every}), [one[1] - first[1] for one in every])
+"""
+REDIS_AWAITS = """
+    import asyncio, os, time
+    import redis.asyncio
+
+    async def use():
+        client = redis.asyncio.Redis.from_url(os.environ["REDIS"])
+        await client.incr("shop:awaited")
+        found = await client.client_id(), int(await client.get("shop:awaited"))
+        await client.aclose()
+        return found
+
+    async def main():
+        first = await use()
+        open(os.environ["SEEN"] + "/warm", "w").close()
+        await asyncio.sleep(0.3)
+        every = [await use() for _ in range(3)]
+        print(len({one[0] for one in every}), [one[1] - first[1] for one in every])
+
+    asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        REDIS_WAITS.replace("{how}", "closed").replace("{ends}", "client.close()"),
+        REDIS_WAITS.replace("{how}", "gone").replace("{ends}", "pass"),
+        REDIS_AWAITS,
+    ],
+    ids=["closed", "let go", "awaited"],
+)
+def test_clients_of_redis_that_are_made_alike_hand_on_their_connections(
+    injected: Injected, databases: dict[str, str], program: str
+) -> None:
+    env = {**databases, "SEEN": str(injected.seen)}
+    assert injected.run(program, {}, requires=(REDIS,), **env) == "3 [1, 2, 3]\n"
+    (injected.seen / "warm").unlink()
+    assert injected.run(program, {KEPT: 4}, requires=(REDIS,), **env) == "1 [1, 2, 3]\n"
+    assert injected.took() == {KEPT}
 
 
 SQLALCHEMY_GROWS = """

@@ -1,5 +1,7 @@
 """`pool-raises`: a pool of redis-py smaller than the requests in flight; and cured by one that waits.
 
+`connection-per-query`: a client of redis-py for each request; and cured by one for all.
+
 The server is a thread of this process that says yes to everything, after 20 ms to a PING.
 """
 
@@ -52,3 +54,22 @@ def pinging(pool):
 url = f"redis://127.0.0.1:{ports[0]}"
 severe = answering(pinging(redis.ConnectionPool.from_url(url, max_connections=8)))
 cured = answering(pinging(redis.BlockingConnectionPool.from_url(url, max_connections=8, timeout=20)))
+
+
+async def set_anew():
+    async with redis.Redis.from_url(url) as client:
+        await client.set("shop", 1)
+
+
+def setting():
+    clients = []
+
+    async def set_by_one():
+        if not clients:
+            clients.append(redis.Redis.from_url(url))
+        await clients[0].set("shop", 1)
+
+    return set_by_one
+
+
+anew, kept = answering(set_anew), answering(setting())

@@ -2,14 +2,17 @@
 
     keep(giving, 32)     # sqlite3.connect(…) returns what was opened with the same arguments, and closed since
 
-SQLAlchemy's and Django's are kept by what these have for that, and of drivers those that the app's own code opens.
+SQLAlchemy's, Django's and redis-py's are kept by what these have for that, and of drivers those that the app's own code
+opens.
 What was closed by the app is rolled back and waits for the next; of `sqlite3` in its own thread. What the app does with
 each new connection (`PRAGMA …`, functions of its own) is done each time.
 """
 
 from __future__ import annotations
 
+import inspect
 import os
+import re
 import sys
 import threading
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, NamedTuple, Optional, Set, Tuple
@@ -172,6 +175,8 @@ def keep(giving: Giving, count: int) -> None:
     giving.finder.after("sqlalchemy.pool.impl", lambda module: _keep_sqlalchemy(giving, count, module))
     giving.finder.after("sqlalchemy.engine.create", lambda module: _keep_engines(giving, module))
     giving.finder.after("django.db.backends.base.base", lambda module: _keep_django(giving, module))
+    giving.finder.after("redis.connection", lambda module: _keep_redis(giving, module))
+    giving.finder.after("redis.asyncio.connection", lambda module: _keep_redis(giving, module))
     for driver in DRIVERS:
         giving.finder.after(driver.module, _patch_of(giving, driver, count))
 
@@ -237,6 +242,58 @@ def _keep_engines(giving: Giving, create: Any) -> None:
 
     create.create_engine = create_engine
     giving.when_warm(lambda: is_warm.append(True))
+
+
+def _keep_redis(giving: Giving, module: Any) -> None:
+    """Have connections of pools of redis-py that are given up be those of the next pool that is made alike."""
+    cls = module.ConnectionPool
+    makes, ends = cls.make_connection, cls.disconnect
+    idle: Dict[Any, List[Any]] = {}
+    is_warm: List[bool] = []
+    giving.when_warm(lambda: is_warm.append(True))
+
+    def key_of(pool: Any) -> Any:
+        given = pool.connection_kwargs
+        if not is_warm or given.get("credential_provider") is not None:
+            return None
+        # Objects that are made for each pool, such as how to try again, differ in nothing but where they are.
+        text = _ADDRESS.sub("", repr(sorted(given.items(), key=lambda item: item[0])))
+        return os.getpid(), _place_of_loop(), pool.connection_class, text
+
+    def keep_available(pool: Any) -> bool:
+        key = key_of(pool)
+        if key is None:
+            return False
+        kept = idle.setdefault(key, [])
+        while pool._available_connections:
+            kept.append(pool._available_connections.pop())
+        return True
+
+    def make_connection(self: Any) -> Any:
+        kept = idle.get(key_of(self))
+        if not kept:
+            return makes(self)
+        giving.took(TOOK)
+        return kept.pop()
+
+    def disconnect(self: Any, *args: Any, **named: Any) -> None:
+        if not keep_available(self):
+            ends(self, *args, **named)
+
+    async def disconnect_later(self: Any, *args: Any, **named: Any) -> None:
+        if not keep_available(self):
+            await ends(self, *args, **named)
+
+    def is_gone(self: Any) -> None:
+        if not sys.is_finalizing() and hasattr(self, "_available_connections"):
+            keep_available(self)
+
+    cls.make_connection = make_connection
+    cls.disconnect = disconnect_later if inspect.iscoroutinefunction(ends) else disconnect
+    cls.__del__ = is_gone
+
+
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
 def _place_of_loop() -> int:

@@ -65,6 +65,8 @@ MARKS = (
     Mark("connecting", "/psycopg/connection_async.py", _of("connect")),
     Mark("connecting", "/pymysql/connections.py", _of("connect", "__init__")),
     Mark("connecting", "/MySQLdb/__init__.py", _of("Connect")),
+    Mark("connecting", "/redis/connection.py", _of("connect", "connect_check_health", "on_connect")),
+    Mark("connecting", "/redis/asyncio/connection.py", _of("connect", "connect_check_health", "on_connect")),
     Mark("dialling", "/urllib3/connection.py", _of("connect", "_new_conn")),
     Mark("dialling", "/urllib3/poolmanager.py", _of("_new_pool")),
     # A pool of the app's own may do more for a new connection, such as signing on.
