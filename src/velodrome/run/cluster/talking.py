@@ -166,7 +166,7 @@ def in_words(error: BaseException) -> str:
     """Return the innermost cause of an error of Dask's, which wraps them."""
     while error.__cause__ is not None:
         error = error.__cause__
-    if isinstance(error, asyncio.CancelledError | TimeoutError):
+    if isinstance(error, asyncio.CancelledError | TimeoutError | ConnectionRefusedError):
         return "nothing answers there"
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
