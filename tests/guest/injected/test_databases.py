@@ -165,6 +165,34 @@ def test_what_an_app_opens_of_a_driver_is_kept_and_what_it_did_not_commit_is_gon
     assert injected.took() == {KEPT}
 
 
+LABELLED = """
+    import os
+    import psycopg2
+
+    def use(number):
+        db = psycopg2.connect(os.environ["POSTGRESQL"], {label}=f"shop/{{number}}")
+        db.autocommit = True
+        with db.cursor() as cursor:
+            cursor.execute("SELECT pg_backend_pid(), (SELECT count(*) FROM pg_stat_activity WHERE backend_type = "
+                           "'client backend' AND pid <> pg_backend_pid())")
+            return cursor.fetchone()
+
+    every = [use(number) for number in range(8)]
+    print(len({{one[0] for one in every}}), max(one[1] for one in every))
+"""
+
+
+@pytest.mark.parametrize(
+    ("label", "found"), [("application_name", "1 0\n"), ("fallback_application_name", "8 4\n")]
+)
+def test_connections_are_known_by_what_they_are_and_no_more_are_kept_than_a_database_bears(
+    injected: Injected, databases: dict[str, str], label: str, found: str
+) -> None:
+    (injected.app / "shop.py").write_text(dedent(LABELLED.format(label=label)))
+    requires = ("psycopg2-binary==2.9.11",)
+    assert injected.run("import shop", {KEPT: 4}, requires=requires, **databases) == found
+
+
 @pytest.mark.parametrize(("program", "requires", "counts"), DRIVERS)
 def test_each_connection_that_is_opened_is_followed_by_the_line_that_opens_it(
     injected: Injected, databases: dict[str, str], program: str, requires: tuple[str, ...], counts: str

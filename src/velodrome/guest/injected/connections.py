@@ -15,6 +15,7 @@ import os
 import re
 import sys
 import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, NamedTuple, Optional, Set, Tuple
 
 from velodrome.guest.injected.marks import is_guest, is_installed, is_standard
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 TOOK = "kept-connections"
 OPEN = "_open"
 """Attribute of what is handed out: the connection, None once it is closed."""
+LABELS = frozenset({"application_name"})
+"""Arguments that only say who is connected: connections that differ in these are alike."""
 DEFAULTS = {"row_factory": None, "text_factory": str}
 """Attributes of connections to SQLite that the next one is to have again."""
 
@@ -56,36 +59,39 @@ DRIVERS = (
 
 
 class Idle:
-    """Connections that were opened with the same arguments, and are not used now."""
+    """Connections of a driver that are not used now, each with what it was opened with."""
 
     def __init__(self, giving: Giving, driver: Driver, most: int) -> None:
         self._giving, self._driver, self._most = giving, driver, most
-        self._kept: List[Any] = []
+        self._kept: List[Tuple[Any, Any]] = []
+        self._lock = threading.Lock()
 
-    def take(self) -> Any:
-        """Return one; None: there is none."""
-        try:
-            found = self._kept.pop()
-        except IndexError:
-            return None
-        self._giving.took(TOOK)
+    def take(self, key: Any) -> Any:
+        """Return the last that was opened in the same way; None: there is none."""
+        with self._lock:
+            at = next((at for at in reversed(range(len(self._kept))) if self._kept[at][0] == key), None)
+            found = self._kept.pop(at)[1] if at is not None else None
+        if found is not None:
+            self._giving.took(TOOK)
         return found
 
-    def put(self, connection: Any) -> bool:
-        """Keep one; False: there are enough, or it is closed."""
-        if len(self._kept) >= self._most or getattr(connection, "closed", False) is True:
-            return False
+    def put(self, key: Any, connection: Any) -> Any:
+        """Keep one; return what is to be closed in its place, where there are enough; else None."""
+        if getattr(connection, "closed", False) is True:
+            return None
         for name, value in DEFAULTS.items() if self._driver.module == "sqlite3.dbapi2" else ():
             setattr(connection, name, value)
-        self._kept.append(connection)
-        return True
+        # A database serves so many connections, whatever they were opened with: the oldest makes room.
+        with self._lock:
+            self._kept.append((key, connection))
+            return self._kept.pop(0)[1] if len(self._kept) > self._most else None
 
 
 class _Handed:
     """A connection as the app has it: all is the connection's own, but the end."""
 
-    def __init__(self, idle: Idle, driver: Driver, connection: Any) -> None:
-        vars(self).update({"_idle": idle, "_driver": driver, OPEN: connection})
+    def __init__(self, idle: Idle, key: Any, driver: Driver, connection: Any) -> None:
+        vars(self).update({"_idle": idle, "_key": key, "_driver": driver, OPEN: connection})
 
     def __getattr__(self, name: str) -> Any:
         return getattr(vars(self)[OPEN], name)
@@ -117,13 +123,12 @@ class Handed(_Handed):
         own, connection = vars(self), self._taken()
         if connection is None:
             return
-        try:
+        with suppress(Exception):  # a broken one is closed
             connection.rollback()
-            kept = own["_idle"].put(connection)
-        except Exception:
-            kept = False
-        if not kept:
-            connection.close()
+            connection = own["_idle"].put(own["_key"], connection)
+        with suppress(Exception):  # the oldest may be of another thread, which SQLite minds
+            if connection is not None:
+                connection.close()
 
     def __del__(self) -> None:
         if not sys.is_finalizing():
@@ -133,8 +138,8 @@ class Handed(_Handed):
 class HandedLater(_Handed):
     """As `_Handed`, of a driver that is awaited: it may be opened only then."""
 
-    def __init__(self, idle: Idle, driver: Driver, opens: Callable[[], Any]) -> None:
-        super().__init__(idle, driver, None)
+    def __init__(self, idle: Idle, key: Any, driver: Driver, opens: Callable[[], Any]) -> None:
+        super().__init__(idle, key, driver, None)
         vars(self)["_opens"] = opens
 
     def __await__(self) -> Any:
@@ -143,7 +148,7 @@ class HandedLater(_Handed):
     async def __aenter__(self) -> Any:
         own = vars(self)
         if own[OPEN] is None:
-            own[OPEN] = own["_idle"].take() or await own["_opens"]()
+            own[OPEN] = own["_idle"].take(own["_key"]) or await own["_opens"]()
         return self
 
     async def __aexit__(self, kind: Optional[type], *_: object) -> None:
@@ -156,17 +161,15 @@ class HandedLater(_Handed):
         own, connection = vars(self), self._taken()
         if connection is None:
             return
-        try:
+        with suppress(Exception):  # a broken one is closed
             if hasattr(connection, "rollback"):
                 await connection.rollback()
-                kept = own["_idle"].put(connection)
             else:  # asyncpg's, whose pool does this as well
                 await connection.reset()
-                kept = not connection.is_in_transaction() and own["_idle"].put(connection)
-        except Exception:
-            kept = False
-        if not kept:
-            await connection.close(**more)
+            connection = own["_idle"].put(own["_key"], connection)
+        with suppress(Exception):
+            if connection is not None:
+                await connection.close(**more)
 
 
 def keep(giving: Giving, count: int) -> None:
@@ -344,23 +347,20 @@ def _keep_django(giving: Giving, module: Any) -> None:
 
 
 def _patch_of(giving: Giving, driver: Driver, count: int) -> Callable[[Any], None]:
-    every: Dict[Tuple[Any, ...], Idle] = {}
+    idle = Idle(giving, driver, count)
 
     def patch(module: Any) -> None:
         owner = getattr(module, driver.cls) if driver.cls else module
         before = owner.connect
 
         def connect(*args: Any, **named: Any) -> Any:
-            key = (os.getpid(), _place(driver), args, tuple(sorted(named.items())))
-            try:
-                idle = every.setdefault(key, Idle(giving, driver, count))
-            except TypeError:  # arguments that no other call can be known by
-                return before(*args, **named)
+            alike = tuple(sorted(item for item in named.items() if item[0] not in LABELS))
+            key = (os.getpid(), _place(driver), args, alike)
             if not _called_by_app(sys._getframe(1)) or _is_in_memory(driver, args, named):
                 return before(*args, **named)
             if driver.awaits:
-                return HandedLater(idle, driver, lambda: before(*args, **named))
-            return Handed(idle, driver, idle.take() or before(*args, **named))
+                return HandedLater(idle, key, driver, lambda: before(*args, **named))
+            return Handed(idle, key, driver, idle.take(key) or before(*args, **named))
 
         owner.connect = connect
         if driver.cls and getattr(module, "connect", None) == before:
@@ -370,9 +370,9 @@ def _patch_of(giving: Giving, driver: Driver, count: int) -> Callable[[Any], Non
 
 
 def _place(driver: Driver) -> int:
-    """Return what a connection must not leave: its thread, or its event loop."""
+    """Return what a connection must not leave: of SQLite its thread, of what is awaited its event loop."""
     if not driver.awaits:
-        return threading.get_ident()
+        return threading.get_ident() if "sqlite" in driver.module else 0
     import asyncio
 
     return id(asyncio.get_event_loop())
