@@ -414,6 +414,20 @@ def test_an_app_that_is_never_sent_a_body_leaves_none_unread() -> None:
     assert isinstance(catalogue()["unread-body"].screen(bare), Absent)
 
 
+def test_requests_that_fail_only_when_many_are_sent_at_once_are_looked_into() -> None:
+    """The slope ends with eight in flight, where throughput rises no more; a pool of twelve raises later."""
+    seen = failing(0.0)
+    assert isinstance(catalogue()["pool-raises"].screen(seen), Absent)
+    at_once = Met(0, 128, {"ok": 60, "bad_status": 68})
+    found = catalogue()["pool-raises"].screen(replace(seen, met={"dependency-deadlock": at_once}))
+    assert isinstance(found, Suspect)
+    assert found.experiments[0].probe is not None
+    assert found.experiments[0].probe.settings["connections"] == 128
+    hung = Met(40, 128, {"ok": 60, "bad_status": 28})
+    other = catalogue()["pool-raises"].screen(replace(seen, met={"dependency-deadlock": hung}))
+    assert isinstance(other, Absent)
+
+
 @pytest.mark.parametrize("name", ["locked-database", "pool-raises"])
 def test_requests_that_fail_alone_do_not_fail_because_of_others(name: str) -> None:
     assert isinstance(catalogue()[name].screen(failing(0.4, alone=0.4)), Absent)

@@ -13,6 +13,7 @@ packages bring further faults by entry points of `velodrome.diagnoses`.
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from itertools import pairwise
+from operator import itemgetter
 from typing import Literal
 
 from velodrome.guest import plugins
@@ -312,32 +313,41 @@ FAILS = 0.05
 """Share of the requests in flight together that fail, from which on it is looked into."""
 
 
+AT_ONCE_BY = "dependency-deadlock"
+"""The fault whose look sends many requests at once."""
+
+
 def failing(seen: Symptoms, treatment: Treatment, cure: Cure) -> Screened:
     """Return whether requests fail when several are in flight, though not one alone.
 
-    It is proven by as many in flight as made the most fail.
+    It is proven by as many in flight as made the most fail: of the slope, or, where that came to an end before any did,
+    of the requests that were sent at once.
     """
     if seen.slope is None:
         return Unknown("throughput over connections could not be measured")
-    alone, worst = seen.slope.alone, max(seen.slope.points, key=lambda point: point.errors)
-    sentence = f"{worst.errors:.1%} of the requests fail with {worst.connections} in flight, {alone.errors:.1%} alone"
+    alone = seen.slope.alone
+    worst = max(((point.errors, point.connections) for point in seen.slope.points), key=itemgetter(0))
+    if worst[0] < FAILS and (met := seen.met.get(AT_ONCE_BY)) is not None and met.of and not met.hits:
+        worst = max(worst, (met.outcomes.get("bad_status", 0) / met.of, met.of), key=itemgetter(0))
+    errors, connections = worst
+    sentence = f"{errors:.1%} of the requests fail with {connections} in flight, {alone.errors:.1%} alone"
     evidence = Evidence(
         "slope", sentence, {"errors": [[point.connections, point.errors] for point in seen.slope.points]}
     )
-    if worst.errors < FAILS or alone.errors > worst.errors / 2:
+    if errors < FAILS or alone.errors > errors / 2:
         return Absent(sentence, (evidence,))
     probe = Probe(
         "crowd",
-        f"a closed loop of {worst.connections} connections",
+        f"a closed loop of {connections} connections",
         "failed",
-        {"connections": worst.connections},
+        {"connections": connections},
         seconds=1.0,
         worth=FAILS / 2,
         hides=True,
     )
     takes = next(iter(treatment.give), "")
     experiment = Experiment(treatment, 0, cure, takes=takes, needless=True, probe=probe)
-    return Suspect(0.5, sentence, (experiment,), (evidence,), loss=worst.errors)
+    return Suspect(0.5, sentence, (experiment,), (evidence,), loss=errors)
 
 
 LEAST_LOST = 0.01
