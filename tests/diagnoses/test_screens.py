@@ -521,6 +521,10 @@ def test_a_pool_of_the_apps_own_is_neither_accused_nor_cleared() -> None:
     assert turn.place in found.why, "something of the app's own bounds it, at which tasks wait"
     threads = replace(none, interface="wsgi")
     assert isinstance(catalogue()["session-held"].screen(threads), Absent)
+    many = replace(threads, setting=replace(SETTING, slots=64))
+    assert isinstance(catalogue()["session-held"].screen(many), Unknown), "such as a locked row"
+    few = replace(threads, setting=replace(SETTING, slots=5))
+    assert isinstance(catalogue()["session-held"].screen(few), Absent), "its own threads are the bound"
 
 
 def test_a_session_that_is_held_is_likelier_than_a_pool_that_is_small() -> None:

@@ -59,20 +59,27 @@ def screen(seen: Symptoms) -> Screened:
 
 
 def _of_its_own(seen: Symptoms) -> Unknown | None:
-    """Return what is known of a bound that the app has made itself, such as a queue of connections, or a semaphore."""
+    """Return what is known of a bound of the app's own: a queue of connections, a semaphore, a locked row."""
     stepped, watched = seen.stepped, seen.watched
-    if seen.interface not in ASYNC or stepped is None or watched is None:
+    if stepped is None or stepped.slots is None or watched is None:
         return None
     if _not_held(stepped, min(seen.workers, seen.server_cpus)):
         return None
-    longest = watched.longest_queue
-    where = (
-        f"; most of the time tasks wait at {longest.place} ({longest.text})" if longest is not None else ""
-    )
-    return Unknown(
+    follows = (
         f"throughput follows the latency of third parties, as if {significant(stepped.slots)} requests could call them "
-        f"at once, and no pool is imported that is known{where}"
+        "at once, and no pool is imported that is known"
     )
+    longest, slots = watched.longest_queue, seen.setting.slots
+    if seen.interface in ASYNC:
+        where = f"; most of the time tasks wait at {longest.place} ({longest.text})" if longest else ""
+    elif slots is not None and stepped.slots <= BOUND * min(slots, stepped.connections):
+        where = (
+            f", while its server has {slots} slots: something that so few can have is held across the call, such as a "
+            "lock, or a row of a database that was locked before it"
+        )
+    else:
+        return None  # the server's own threads or workers are the bound
+    return Unknown(f"{follows}{where}")
 
 
 def _not_held(found: Stepped, room: int) -> str:
