@@ -23,7 +23,7 @@ from velodrome.diagnoses.fault import (
     third_party_evidence,
 )
 from velodrome.guest import catalog
-from velodrome.guest.injected.libraries import BEYOND
+from velodrome.guest.injected.bounds import BEYOND
 from velodrome.guest.stack import Stack
 from velodrome.judge import diagnosis as judge
 from velodrome.judge.search.holding import Demands

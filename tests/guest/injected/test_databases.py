@@ -9,7 +9,7 @@ import pytest
 from tests.guest.injected.conftest import Injected
 from tests.ward.cells import REDIS, SQLALCHEMY
 
-from velodrome.guest.injected.libraries import BEYOND
+from velodrome.guest.injected.bounds import BEYOND
 from velodrome.guest.injected.statements import OPENING
 from velodrome.model.errors import CompanionMissingError
 from velodrome.run.environments import guest_tree

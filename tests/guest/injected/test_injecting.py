@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from tests.guest.injected.conftest import Injected
 
+from velodrome.guest.injected.bounds import BEYOND
 from velodrome.guest.injected.heartbeat import EXECUTORS
-from velodrome.guest.injected.libraries import BEYOND
 from velodrome.guest.injected.treating import WARM
 from velodrome.model.errors import InterpreterNotFoundError
 from velodrome.run.environments.interpreter import find_interpreter

@@ -20,7 +20,7 @@ from tests.ward.cells import (
     TORNADO,
 )
 
-from velodrome.guest.injected.libraries import BEYOND
+from velodrome.guest.injected.bounds import BEYOND
 from velodrome.guest.injected.treating import WARM
 
 ASKED = """

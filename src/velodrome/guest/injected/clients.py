@@ -9,7 +9,9 @@ those of the first that was made with the same arguments. What closes a client l
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Dict, List, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Tuple
+
+from velodrome.guest.injected.loops import running_loop
 
 if TYPE_CHECKING:
     from velodrome.guest.injected.treating import Giving
@@ -23,8 +25,7 @@ def share(giving: Giving, wanted: bool) -> None:
     """Have clients of aiohttp, httpx and requests share their connections; noted once the app is warm."""
     if not wanted:
         return
-    warm: List[bool] = []
-    giving.when_warm(lambda: warm.append(True))
+    warm = giving.warmth()
 
     def met() -> None:
         if warm:  # what is made at the start is made once
@@ -35,23 +36,13 @@ def share(giving: Giving, wanted: bool) -> None:
     giving.finder.after("requests.adapters", lambda module: _share_requests(module, met))
 
 
-def _loop() -> Any:
-    """Return the event loop that runs here; None: none does."""
-    import asyncio
-
-    try:
-        return asyncio.get_running_loop()
-    except (AttributeError, RuntimeError):  # Python 3.6 has no such function
-        return None
-
-
 def _share_aiohttp(module: Any, met: Any) -> None:
     cls = module.ClientSession
     before = cls.__init__
     connectors: Dict[int, Tuple[Any, Any]] = {}
 
     def init(self: Any, *args: Any, **named: Any) -> None:
-        loop = _loop()
+        loop = running_loop()
         if loop is not None and named.get("connector") is None:
             held, connector = connectors.get(id(loop), (None, None))
             if held is loop and not connector.closed:
@@ -71,7 +62,7 @@ def _share_httpx(module: Any, met: Any) -> None:
         pools: Dict[Any, Tuple[Any, Any]] = {}
 
         def init(self: Any, *args: Any, **named: Any) -> None:
-            loop = _loop() if awaits else None
+            loop = running_loop() if awaits else None
             if awaits and loop is None:
                 before(self, *args, **named)
                 return

@@ -2,15 +2,14 @@
 
     keep(giving, 32)     # sqlite3.connect(…) returns what was opened with the same arguments, and closed since
 
-SQLAlchemy's, Django's and redis-py's are kept by what these have for that, and of drivers those that the app's own code
-opens.
-What was closed by the app is rolled back and waits for the next; of `sqlite3` in its own thread. What the app does with
-each new connection (`PRAGMA …`, functions of its own) is done each time.
+SQLAlchemy's, Django's and redis-py's are kept by what these have for that, and of drivers those that the app's own
+code opens. What was closed by the app is rolled back and waits for the next; of `sqlite3` in its own thread. What the
+app does with each new connection (`PRAGMA …`, functions of its own) is done each time. A database of SQLite that is
+only in memory is not kept: the next one is to be empty.
 """
 
 from __future__ import annotations
 
-import inspect
 import os
 import re
 import sys
@@ -18,6 +17,7 @@ import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, NamedTuple, Optional, Set, Tuple
 
+from velodrome.guest.injected.loops import is_awaited, running_loop
 from velodrome.guest.injected.marks import is_guest, is_installed, is_standard
 
 if TYPE_CHECKING:
@@ -44,6 +44,20 @@ class Driver(NamedTuple):
     """Whether a `with` block commits at its end."""
     closes: bool = True
     """Whether a `with` block closes at its end."""
+
+    def replace_connect(
+        self, module: Any, around: Callable[[Callable[..., Any]], Callable[..., Any]]
+    ) -> None:
+        """Have `connect` of its module be `around(connect)`; a class method has its class as first argument."""
+        owner = getattr(module, self.cls) if self.cls else module
+        usual = (
+            bool(self.cls) and getattr(module, "connect", None) == owner.connect
+        )  # psycopg's own name for it
+        before = owner.__dict__["connect"]
+        after = around(before.__func__ if self.cls else before)
+        owner.connect = classmethod(after) if self.cls else after
+        if usual:
+            module.connect = owner.connect
 
 
 DRIVERS = (
@@ -173,7 +187,7 @@ class HandedLater(_Handed):
 
 
 def keep(giving: Giving, count: int) -> None:
-    """Have so many connections of each kind kept: SQLAlchemy's, Django's, and those that the app's own code opens."""
+    """Have so many connections of each kind kept: SQLAlchemy's, Django's, redis-py's, and those that the app opens."""
     giving.finder.after("sqlalchemy.pool.base", lambda module: _keep_recycled(giving, module))
     giving.finder.after("sqlalchemy.pool.impl", lambda module: _keep_sqlalchemy(giving, count, module))
     giving.finder.after("sqlalchemy.engine.create", lambda module: _keep_engines(giving, module))
@@ -220,12 +234,12 @@ def _keep_engines(giving: Giving, create: Any) -> None:
     """Have engines that are made alike be one, once the app is warm; it is not disposed of by the app then."""
     making = create.create_engine
     made: Dict[Any, Any] = {}
-    is_warm: List[bool] = []
+    is_warm = giving.warmth()
 
     def create_engine(url: Any, **named: Any) -> Any:
         # An engine of asyncio is bound to its loop, a forked process has none of its parent's connections.
         try:
-            key = (os.getpid(), _place_of_loop(), str(url), repr(sorted(named.items())))
+            key = (os.getpid(), id(running_loop()), str(url), repr(sorted(named.items())))
         except Exception:
             return making(url, **named)
         if key not in made or not is_warm:  # at the start an app may make several that are alike
@@ -244,7 +258,6 @@ def _keep_engines(giving: Giving, create: Any) -> None:
         return made[key]
 
     create.create_engine = create_engine
-    giving.when_warm(lambda: is_warm.append(True))
 
 
 def _keep_redis(giving: Giving, module: Any) -> None:
@@ -252,16 +265,15 @@ def _keep_redis(giving: Giving, module: Any) -> None:
     cls = module.ConnectionPool
     makes, ends = cls.make_connection, cls.disconnect
     idle: Dict[Any, List[Any]] = {}
-    is_warm: List[bool] = []
-    giving.when_warm(lambda: is_warm.append(True))
+    is_warm = giving.warmth()
 
     def key_of(pool: Any) -> Any:
         given = pool.connection_kwargs
         if not is_warm or given.get("credential_provider") is not None:
             return None
         # Objects that are made for each pool, such as how to try again, differ in nothing but where they are.
-        text = _ADDRESS.sub("", repr(sorted(given.items(), key=lambda item: item[0])))
-        return os.getpid(), _place_of_loop(), pool.connection_class, text
+        text = _ADDRESS.sub("", repr(sorted(given.items())))
+        return os.getpid(), id(running_loop()), pool.connection_class, text
 
     def keep_available(pool: Any) -> bool:
         key = key_of(pool)
@@ -292,20 +304,11 @@ def _keep_redis(giving: Giving, module: Any) -> None:
             keep_available(self)
 
     cls.make_connection = make_connection
-    cls.disconnect = disconnect_later if inspect.iscoroutinefunction(ends) else disconnect
+    cls.disconnect = disconnect_later if is_awaited(ends) else disconnect
     cls.__del__ = is_gone
 
 
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
-
-
-def _place_of_loop() -> int:
-    import asyncio
-
-    try:
-        return id(asyncio.get_running_loop())
-    except (AttributeError, RuntimeError):
-        return 0
 
 
 def _keep_django(giving: Giving, module: Any) -> None:
@@ -314,6 +317,7 @@ def _keep_django(giving: Giving, module: Any) -> None:
     before, closing, looking = wrapper.connect, wrapper.close, wrapper.close_if_unusable_or_obsolete
     opened: Dict[int, int] = {}  # by the connection's id, in which process
     decides: Set[int] = set()
+    is_warm = giving.warmth()
 
     def connect(self: Any) -> Any:
         if self.settings_dict.get("CONN_MAX_AGE") == 0:
@@ -340,8 +344,6 @@ def _keep_django(giving: Giving, module: Any) -> None:
             return
         closing(self)
 
-    is_warm: List[bool] = []
-    giving.when_warm(lambda: is_warm.append(True))
     wrapper.connect, wrapper.close = connect, close
     wrapper.close_if_unusable_or_obsolete = close_if_unusable_or_obsolete
 
@@ -349,10 +351,7 @@ def _keep_django(giving: Giving, module: Any) -> None:
 def _patch_of(giving: Giving, driver: Driver, count: int) -> Callable[[Any], None]:
     idle = Idle(giving, driver, count)
 
-    def patch(module: Any) -> None:
-        owner = getattr(module, driver.cls) if driver.cls else module
-        before = owner.connect
-
+    def around(before: Callable[..., Any]) -> Callable[..., Any]:
         def connect(*args: Any, **named: Any) -> Any:
             alike = tuple(sorted(item for item in named.items() if item[0] not in LABELS))
             key = (os.getpid(), _place(driver), args, alike)
@@ -362,11 +361,9 @@ def _patch_of(giving: Giving, driver: Driver, count: int) -> Callable[[Any], Non
                 return HandedLater(idle, key, driver, lambda: before(*args, **named))
             return Handed(idle, key, driver, idle.take(key) or before(*args, **named))
 
-        owner.connect = connect
-        if driver.cls and getattr(module, "connect", None) == before:
-            module.connect = connect
+        return connect
 
-    return patch
+    return lambda module: driver.replace_connect(module, around)
 
 
 def _place(driver: Driver) -> int:

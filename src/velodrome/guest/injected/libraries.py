@@ -6,10 +6,8 @@ or with the same content, but larger.
 
 from __future__ import annotations
 
-import inspect
 import itertools
 import os
-from functools import wraps
 from types import ModuleType
 from typing import (
     TYPE_CHECKING,
@@ -18,7 +16,6 @@ from typing import (
     Callable,
     Dict,
     List,
-    NamedTuple,
     Optional,
     Sequence,
 )
@@ -456,252 +453,6 @@ def _grpc_channels(giving: Giving, count: int) -> None:
     giving.finder.after("grpc.aio", lambda module: patched(module, module.Channel, True))
 
 
-BEYOND = "-beyond"
-"""Of the name of a treatment that raises a bound, once more is in use than that allowed: it did bound."""
-
-
-class Grown:
-    """Notes when more of something is in use than its bound was before it was raised."""
-
-    def __init__(self, giving: Giving, name: str) -> None:
-        self._giving, self._name = giving, name + BEYOND
-        self._bounds: Dict[int, int] = {}
-
-    def raised(self, thing: Any, bound: int) -> None:
-        """Remember what its bound was."""
-        self._bounds[id(thing)] = bound
-
-    def bound_of(self, thing: Any) -> Optional[int]:
-        """Return what its bound was; None: that was not raised."""
-        return self._bounds.get(id(thing))
-
-    def look(self, thing: Any, used: Callable[[Any], int]) -> None:
-        """Note it where more are in use now."""
-        bound = self._bounds.get(id(thing))
-        if bound is not None and used(thing) > bound:
-            self._giving.took(self._name)
-
-    def look_after(self, cls: Any, method: str, used: Callable[[Any], int]) -> None:
-        """Look after each call of a method by which more come into use; a class without it is taken for bound."""
-        before = getattr(cls, method, None)
-        if before is None:
-            self._giving.took(self._name)
-            return
-
-        @wraps(before)
-        def call(thing: Any, *args: Any, **named: Any) -> Any:
-            found = before(thing, *args, **named)
-            self.look(thing, used)
-            return found
-
-        @wraps(before)
-        async def call_later(thing: Any, *args: Any, **named: Any) -> Any:
-            found = await before(thing, *args, **named)
-            self.look(thing, used)
-            return found
-
-        setattr(cls, method, call_later if inspect.iscoroutinefunction(before) else call)
-
-
-class Bound(NamedTuple):
-    """Where a package keeps how many connections there may be, as an attribute of what it makes."""
-
-    module: str
-    cls: str
-    attribute: str
-    maker: str = "__init__"
-    """Method that sets it."""
-
-
-def _set_bounds(
-    giving: Giving,
-    name: str,
-    count: int,
-    bounds: Sequence[Bound],
-    *,
-    lower: bool = False,
-    grown: Optional[Grown] = None,
-) -> None:
-    """Have what is made with a lower bound get this one; `lower`: what is made with a higher one.
-
-    `grown` hears of what is raised.
-    """
-
-    def patched(bound: Bound) -> Callable[[ModuleType], None]:
-        def patch(module: ModuleType) -> None:
-            cls: Any = getattr(module, bound.cls)
-            before = getattr(cls, bound.maker)
-
-            @wraps(before)
-            def make(self: Any, *args: Any, **more: Any) -> None:
-                before(self, *args, **more)
-                there = getattr(self, bound.attribute, None)
-                if isinstance(there, int) and (there > count if lower else 0 < there < count):
-                    setattr(self, bound.attribute, count)
-                    giving.took(name)
-                    if grown is not None:
-                        grown.raised(self, there)
-
-            setattr(cls, bound.maker, make)
-
-        return patch
-
-    for bound in bounds:
-        giving.finder.after(bound.module, patched(bound))
-
-
-def _database_pools(giving: Giving, count: int) -> None:
-    """Have pools of database connections that hold fewer hold so many: SQLAlchemy, asyncpg, psycopg_pool, aiomysql."""
-    name = "database-pools"
-    grown = Grown(giving, name)
-
-    def sqlalchemy(module: Any) -> None:
-        pool = module.QueuePool
-        before, recreating = pool.__init__, pool.recreate
-
-        def init(  # noqa: PLR0917 - `create_engine` reads off their names which options there are
-            self: Any,
-            creator: Any,
-            pool_size: int = 5,
-            max_overflow: int = 10,
-            timeout: float = 30.0,
-            use_lifo: bool = False,
-            **more: Any,
-        ) -> None:
-            if max_overflow >= 0 and pool_size > 0 and pool_size + max_overflow < count:
-                grown.raised(self, pool_size + max_overflow)
-                # What is beyond the size is closed when it is given back, and opened again for the next request.
-                pool_size = count - max_overflow
-                giving.took(name)
-            sizes = {"pool_size": pool_size, "max_overflow": max_overflow}
-            before(self, creator, timeout=timeout, use_lifo=use_lifo, **sizes, **more)
-
-        def recreate(self: Any) -> Any:
-            found, bound = recreating(self), grown.bound_of(self)
-            if bound is not None:  # it was raised before, so that the new one was not
-                grown.raised(found, bound)
-            return found
-
-        pool.__init__, pool.recreate = init, recreate
-        grown.look_after(pool, "_do_get", lambda pool: int(pool.checkedout()))
-
-    def aiomysql(module: Any) -> None:
-        before = module.Pool.__init__
-
-        def init(self: Any, minsize: int, maxsize: int, *args: Any, **more: Any) -> None:
-            if 0 < maxsize < count:
-                grown.raised(self, maxsize)
-                maxsize = count
-                giving.took(name)
-            before(self, minsize, maxsize, *args, **more)
-
-        module.Pool.__init__ = init
-        grown.look_after(module.Pool, "_fill_free_pool", lambda pool: int(pool.size))
-
-    def asyncpg(module: Any) -> None:
-        before = module.Pool._get_new_connection
-
-        async def get_new_connection(self: Any) -> Any:
-            # What it opens is not counted yet.
-            grown.look(self, lambda pool: int(pool.get_size()) + 1)
-            return await before(self)
-
-        module.Pool._get_new_connection = get_new_connection
-
-    def psycopg(cls: str) -> Callable[[Any], None]:
-        def patch(module: Any) -> None:
-            grown.look_after(getattr(module, cls), "_maybe_grow_pool", lambda pool: int(pool._nconns))
-
-        return patch
-
-    giving.finder.after("sqlalchemy.pool.impl", sqlalchemy)
-    giving.finder.after("aiomysql.pool", aiomysql)
-    giving.finder.after("asyncpg.pool", asyncpg)
-    giving.finder.after("psycopg_pool.pool", psycopg("ConnectionPool"))
-    giving.finder.after("psycopg_pool.pool_async", psycopg("AsyncConnectionPool"))
-    bounds = [Bound("asyncpg.pool", "Pool", "_maxsize"), Bound("psycopg_pool.base", "BasePool", "_max_size")]
-    _set_bounds(giving, name, count, bounds, grown=grown)
-
-
-def _client_connections(giving: Giving, count: int) -> None:
-    """Have clients of aiohttp, httpx and Tornado that open fewer connections open up to so many."""
-    name = "client-connections"
-    grown = Grown(giving, name)
-
-    def aiohttp(module: Any) -> None:
-        before = module.TCPConnector.__init__
-
-        def init(self: Any, *, limit: int = 100, limit_per_host: int = 0, **more: Any) -> None:
-            raised = [bound for bound in (limit, limit_per_host) if 0 < bound < count]
-            if raised:
-                grown.raised(self, min(raised))
-                giving.took(name)
-            limit, limit_per_host = (
-                count if 0 < bound < count else bound for bound in (limit, limit_per_host)
-            )
-            before(self, limit=limit, limit_per_host=limit_per_host, **more)
-
-        module.TCPConnector.__init__ = init
-        grown.look_after(module.BaseConnector, "connect", lambda connector: len(connector._acquired))
-
-    def httpx(cls: str) -> Callable[[Any], None]:
-        def patch(module: Any) -> None:
-            pool = getattr(module, cls)
-            grown.look_after(pool, "_assign_requests_to_connections", lambda pool: len(pool._connections))
-
-        return patch
-
-    def tornado(module: Any) -> None:
-        client = module.SimpleAsyncHTTPClient
-        grown.look_after(client, "_process_queue", lambda client: len(client.active))
-
-    giving.finder.after("aiohttp.connector", aiohttp)
-    giving.finder.after("httpcore._async.connection_pool", httpx("AsyncConnectionPool"))
-    giving.finder.after("httpcore._sync.connection_pool", httpx("ConnectionPool"))
-    giving.finder.after("tornado.simple_httpclient", tornado)
-    of_tornado = Bound("tornado.simple_httpclient", "SimpleAsyncHTTPClient", "max_clients", "initialize")
-    _set_bounds(giving, name, count, [*_of_httpx("_max_connections"), of_tornado], grown=grown)
-
-
-def _httpx_kept(giving: Giving, count: int) -> None:
-    """Have clients of httpx that keep more idle connections keep so many."""
-    _set_bounds(giving, "httpx-kept", count, _of_httpx("_max_keepalive_connections"), lower=True)
-
-
-def _of_httpx(attribute: str) -> List[Bound]:
-    return [
-        Bound("httpcore._async.connection_pool", "AsyncConnectionPool", attribute),
-        Bound("httpcore._sync.connection_pool", "ConnectionPool", attribute),
-    ]
-
-
-def _raising_pools(giving: Giving, count: int) -> None:
-    """Have pools that raise where no connection is left hold so many: of redis-py, peewee and psycopg2."""
-    name = "raising-pools"
-
-    def redis(module: Any) -> None:
-        pool = module.ConnectionPool
-        before = pool.__init__
-
-        def init(self: Any, *args: Any, **more: Any) -> None:
-            before(self, *args, **more)
-            bound = getattr(self, "max_connections", None)
-            # One that waits is derived from it.
-            if bound is not None and bound < count and type(self) is pool:
-                self.max_connections = count
-                giving.took(name)
-
-        pool.__init__ = init
-
-    giving.finder.after("redis.connection", redis)
-    giving.finder.after("redis.asyncio.connection", redis)
-    bounds = [
-        Bound("playhouse.pool", "PooledDatabase", "_max_connections"),
-        Bound("psycopg2.pool", "AbstractConnectionPool", "maxconn"),
-    ]
-    _set_bounds(giving, name, count, bounds)
-
-
 SETTERS = (
     "openblas_set_num_threads",
     "openblas_set_num_threads64_",
@@ -751,17 +502,13 @@ TREATMENTS = {
     "sync-to-async": _sync_to_async,
     "compression": _compression,
     "tls-context": _tls_context,
-    clients.TOOK: clients.share,
+    "clients-shared": clients.share,
     "validation": _validation,
     "base-middleware": _base_middleware,
     "telemetry": _telemetry,
     "kept-connections": connections.keep,
     "resolved": _cache_lookups,
     "urllib3-connections": _urllib3_connections,
-    "database-pools": _database_pools,
-    "client-connections": _client_connections,
-    "httpx-kept": _httpx_kept,
-    "raising-pools": _raising_pools,
     "session-each": _session_each,
     "grpc-channels": _grpc_channels,
     "native-threads": _native_threads,

@@ -20,7 +20,9 @@ from functools import lru_cache, wraps
 from types import ModuleType
 from typing import Any, Callable, Optional, Tuple
 
+from velodrome.guest.injected.connections import DRIVERS, Driver
 from velodrome.guest.injected.importing import Finder
+from velodrome.guest.injected.loops import is_awaited
 
 
 class Timer:
@@ -43,8 +45,6 @@ TextOf = Callable[[Tuple[Any, ...]], str]
 OPENING = "CONNECT"
 TEXT = 300
 """Characters kept of a statement."""
-COROUTINE = 0x80
-"""Flag of the code of an `async def`: CO_COROUTINE."""
 _VALUES = re.compile(r"'(?:[^']|'')*'|\b\d+(?:\.\d+)?\b|%\(\w+\)s|%s|\$\d+|(?<!:):\w+|\?")
 _LISTS = re.compile(r"\(\s*\?(?:\s*,\s*\?)+\s*\)")
 _PARTS_OF_KEY = re.compile(r"(?<![^:./-])[^:./-]*[\d@][^:./-]*")
@@ -83,8 +83,9 @@ def follow(finder: Finder, timer_of: TimerOf) -> None:
     method("aiosqlite.core", "Connection", "_execute", text_of=_executed_there)
     method("aiosqlite.core", "Connection", "_connect", text_of=lambda args: OPENING)
     method("pymysql.connections", "Connection", "connect", text_of=lambda args: OPENING)
-    for module, cls, awaits in OPENED_BY:
-        finder.after(module, _opens(cls, awaits, timer_of))
+    for driver in DRIVERS:
+        if driver.module not in FOLLOWED_OTHERWISE:
+            finder.after(driver.module, _opens(driver, timer_of))
     method("redis.client", "Redis", "execute_command", text_of=_command)
     method("redis.asyncio.client", "Redis", "execute_command", text_of=_command)
 
@@ -98,40 +99,27 @@ def follow(finder: Finder, timer_of: TimerOf) -> None:
     in_sqlite(finder, lambda before, *args: followed(before)(*args), opened, reads=True)
 
 
-OPENED_BY = (
-    ("psycopg2", "", False),
-    ("psycopg", "Connection", False),
-    ("psycopg", "AsyncConnection", True),
-    ("MySQLdb", "", False),
-    ("asyncpg.connection", "", True),
-)
-"""Modules whose `connect` opens a connection, the class that it is a method of, and whether it is awaited."""
+FOLLOWED_OTHERWISE = frozenset({"sqlite3.dbapi2", "aiosqlite.core", "pymysql"})
+"""Drivers whose connections are followed by something else than their `connect`."""
 
 
-def _opens(cls: str, awaits: bool, timer_of: TimerOf) -> Callable[[ModuleType], None]:
-    def patch(module: ModuleType) -> None:
-        owner: Any = getattr(module, cls) if cls else module
-        before: Any = owner.__dict__["connect"]
-        function = before.__func__ if cls else before
-        usual = bool(cls) and getattr(module, "connect", None) == owner.connect  # psycopg's own name for it
-
+def _opens(driver: Driver, timer_of: TimerOf) -> Callable[[ModuleType], None]:
+    def around(before: Callable[..., Any]) -> Callable[..., Any]:
         def waits(_: Any, *args: Any, **named: Any) -> Any:
-            return function(*args, **named)
+            return before(*args, **named)
 
         async def later(_: Any, *args: Any, **named: Any) -> Any:
-            return await function(*args, **named)
+            return await before(*args, **named)
 
-        followed = _followed(later if awaits else waits, lambda args: OPENING, timer_of)
+        followed = _followed(later if driver.awaits else waits, lambda args: OPENING, timer_of)
 
-        @wraps(function)
+        @wraps(before)
         def connect(*args: Any, **named: Any) -> Any:
             return followed(None, *args, **named)
 
-        owner.connect = classmethod(connect) if cls else connect
-        if usual:
-            module.connect = owner.connect  # type: ignore[attr-defined]
+        return connect
 
-    return patch
+    return lambda module: driver.replace_connect(module, around)
 
 
 def _followed(before: Callable[..., Any], text_of: TextOf, timer_of: TimerOf) -> Callable[..., Any]:
@@ -170,8 +158,7 @@ def _followed(before: Callable[..., Any], text_of: TextOf, timer_of: TimerOf) ->
             _wait(timer.longer_s)
         return found
 
-    code = getattr(before, "__code__", None)
-    return awaited if code is not None and code.co_flags & COROUTINE else called
+    return awaited if is_awaited(before) else called
 
 
 SPUN_S = 0.001

@@ -18,10 +18,9 @@ import sys
 import threading
 import time
 from contextlib import suppress
-from types import ModuleType
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Set
 
-from velodrome.guest.injected import building, gathering, libraries, life, statements
+from velodrome.guest.injected import bounds, building, gathering, libraries, life, statements
 from velodrome.guest.injected.importing import Finder, Missing
 
 VARIABLE = "VELODROME_INJECTED"
@@ -41,6 +40,7 @@ class Giving:
         self.folder = folder
         self.finder = Finder()
         self._noted: Set[str] = set()
+        self._warm: Optional[List[bool]] = None
 
     def took(self, name: str) -> None:
         """Note once that a treatment met what it changes."""
@@ -61,6 +61,14 @@ class Giving:
         begin()
         os.register_at_fork(after_in_child=begin)
 
+    def warmth(self) -> List[bool]:
+        """Return a list that is empty until the app has answered its first requests."""
+        if self._warm is None:
+            warm: List[bool] = []
+            self._warm = warm
+            self.when_warm(lambda: warm.append(True))
+        return self._warm
+
     def _wait_for_warmth(self, act: Callable[[], None]) -> None:
         warm = os.path.join(self.folder, WARM)
         while not os.path.exists(warm):
@@ -80,65 +88,9 @@ def apply(environment: Mapping[str, str]) -> None:
     giving.finder.install()
 
 
-def _anyio_tokens(giving: Giving, count: int) -> None:
-    """Have AnyIO run so many calls in threads at once, whatever the app set; a limiter of its own it keeps."""
-    grown = libraries.Grown(giving, "anyio-tokens")
-
-    def raised(limiter: Any) -> Any:
-        if limiter.total_tokens < count:
-            grown.raised(limiter, limiter.total_tokens)
-            limiter.total_tokens = count
-        giving.took("anyio-tokens")
-        grown.look(limiter, lambda limiter: int(limiter.borrowed_tokens))
-        return limiter
-
-    def patch(module: ModuleType) -> None:
-        backend = getattr(module, "AsyncIOBackend", None)
-        if backend is not None:  # AnyIO 4
-            before = backend.current_default_thread_limiter
-            backend.current_default_thread_limiter = classmethod(lambda cls: raised(before()))
-            return
-        earlier = module.current_default_thread_limiter  # AnyIO 3
-        module.current_default_thread_limiter = lambda: raised(earlier())  # type: ignore[attr-defined]
-
-    giving.finder.after("anyio._backends._asyncio", patch)
-
-
-def _default_executor(giving: Giving, count: int) -> None:
-    """Have the default executor of an event loop run so many calls at once; one that the app has set it keeps."""
-    own: Set[int] = set()
-    made: Dict[int, Any] = {}
-    grown = libraries.Grown(giving, "default-executor")
-
-    def patch(cls: Any) -> None:
-        before, setting = cls.run_in_executor, cls.set_default_executor
-
-        def set_default_executor(self: Any, executor: Any) -> Any:
-            own.add(id(self))
-            return setting(self, executor)
-
-        def run_in_executor(self: Any, executor: Any, func: Any, *args: Any) -> Any:
-            if executor is None and id(self) not in own:
-                if id(self) not in made:
-                    from concurrent.futures import ThreadPoolExecutor
-
-                    made[id(self)] = ThreadPoolExecutor(count, thread_name_prefix="asyncio")
-                    setting(self, made[id(self)])
-                    grown.raised(made[id(self)], ThreadPoolExecutor()._max_workers)
-                giving.took("default-executor")
-                grown.look(made[id(self)], lambda pool: len(pool._threads))
-            return before(self, executor, func, *args)
-
-        cls.run_in_executor, cls.set_default_executor = run_in_executor, set_default_executor
-
-    giving.finder.after("asyncio.base_events", lambda module: patch(module.BaseEventLoop))
-    giving.finder.after("uvloop", lambda module: patch(module.Loop))
-
-
 def _building_longer(giving: Giving, kind: str) -> None:
     """Have what builds something of a kind compute for twice as long, once the app is warm."""
-    warm: List[bool] = []
-    inside = threading.local()
+    warm, inside = giving.warmth(), threading.local()
 
     def around(function: Callable[..., Any], args: Any, named: Any) -> Any:
         if not warm or getattr(inside, "builds", False):
@@ -155,7 +107,6 @@ def _building_longer(giving: Giving, kind: str) -> None:
             giving.took("building-longer")
 
     building.follow(giving.finder, kind, around)
-    giving.when_warm(lambda: warm.append(True))
 
 
 def _failing_imports(giving: Giving, wanted: bool) -> None:
@@ -616,8 +567,6 @@ def _collections(giving: Giving, wanted: bool) -> None:
 
 
 TREATMENTS = {
-    "anyio-tokens": _anyio_tokens,
-    "default-executor": _default_executor,
     "building-longer": _building_longer,
     "failing-imports": _failing_imports,
     "nodelay": _nodelay,
@@ -637,6 +586,7 @@ TREATMENTS = {
     "cancelled": _cancel_on_disconnect,
     "sqlite-waits": _sqlite_waits,
     "statements-longer": _statements_longer,
+    **bounds.TREATMENTS,
     **life.TREATMENTS,
     **libraries.TREATMENTS,
 }  # type: Dict[str, Callable[[Giving, Any], None]]

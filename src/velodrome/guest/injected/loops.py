@@ -1,0 +1,24 @@
+"""What a treatment has to know of event loops: which runs here, and whether a function is awaited."""
+
+from __future__ import annotations
+
+from typing import Any
+
+COROUTINE = 0x80
+"""Flag of the code of an `async def`: CO_COROUTINE."""
+
+
+def running_loop() -> Any:
+    """Return the event loop of asyncio that runs here; None: none does."""
+    import asyncio
+
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
+
+
+def is_awaited(function: Any) -> bool:
+    """Whether a function is an `async def`."""
+    code = getattr(function, "__code__", None)
+    return code is not None and bool(code.co_flags & COROUTINE)
