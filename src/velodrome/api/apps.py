@@ -15,6 +15,7 @@ from typing import Any
 from velodrome.model import amounts
 from velodrome.model import secrets as known_secrets
 from velodrome.model.app import Request
+from velodrome.model.condition import Condition, read_slo
 from velodrome.model.errors import AppInProgramError, AppInTestError, AppNotFoundError, UsageError
 from velodrome.model.load import Limits, Link
 from velodrome.plan import surroundings
@@ -139,6 +140,11 @@ def limits_of(cpus: int | None, memory: str) -> Limits:
         return Limits.of(cpus, memory)
     except ValueError as error:
         raise UsageError(f"memory: {error}") from error
+
+
+def conditions_of(slo: str | Sequence[str]) -> tuple[Condition, ...]:
+    """Return what must hold. Raises UsageError."""
+    return tuple(map(read_slo, (slo,) if isinstance(slo, str) else slo))
 
 
 def link_of(link: str) -> Link | None:

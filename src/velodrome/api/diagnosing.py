@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from velodrome.api import tables
-from velodrome.api.apps import Asks, app_spec, limits_of, link_of, mix_of, seconds_of
+from velodrome.api.apps import Asks, app_spec, conditions_of, limits_of, link_of, mix_of, seconds_of
 from velodrome.guest.stack import KnobValue
-from velodrome.model.condition import read_slo
 from velodrome.model.diagnosis import Diagnosis, Examination
 from velodrome.report import diagnoses
 from velodrome.run.faults import refusals
@@ -108,7 +107,7 @@ def diagnose(
         tuple(only),
         tuple(skip),
         wait,
-        tuple(map(read_slo, (slo,) if isinstance(slo, str) else slo)),
+        conditions_of(slo),
         agents="" if agents is None else str(agents),
         keys=None if keys is None else Path(keys),
         send=send,

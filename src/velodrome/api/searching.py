@@ -6,9 +6,17 @@ from pathlib import Path
 from typing import Any
 
 from velodrome.api import tables
-from velodrome.api.apps import Asks, app_spec, folder_of, limits_of, link_of, mix_of, seconds_of
+from velodrome.api.apps import (
+    Asks,
+    app_spec,
+    conditions_of,
+    folder_of,
+    limits_of,
+    link_of,
+    mix_of,
+    seconds_of,
+)
 from velodrome.guest.stack import KnobValue
-from velodrome.model.condition import Condition, read_slo
 from velodrome.model.errors import UsageError
 from velodrome.model.load import INDEPENDENT, Arrivals
 from velodrome.model.quantity import Interval
@@ -164,7 +172,7 @@ def capacity(
         ServedSpec(app_spec(app, mix_of(requests), **of_app)),
         stack,
         Knobs(named=knobs or {}),
-        _conditions(slo),
+        conditions_of(slo),
         closed,
         limits_of(cpus, memory),
         link_of(link),
@@ -225,7 +233,7 @@ def tune(
         tuple(stacks),
         wanted,
         rate or 0.0,
-        _conditions(slo),
+        conditions_of(slo),
         limits_of(cpus, memory),
         seconds_of(budget),
         wait,
@@ -238,7 +246,3 @@ def tune(
         None if keys is None else Path(keys),
     )
     return Tuning(tuning.tune(spec, Quiet()))
-
-
-def _conditions(slo: str | Sequence[str]) -> tuple[Condition, ...]:
-    return tuple(map(read_slo, (slo,) if isinstance(slo, str) else slo))

@@ -1,7 +1,5 @@
 """A client made for each request: each reads the bundle of certificates again, and opens connections of its own."""
 
-from operator import itemgetter
-
 from velodrome.diagnoses.fault import Doing, Experiment, Fault, Screened, Suspect, doing, filling
 from velodrome.model.diagnosis import Cure, Evidence, Treatment
 from velodrome.model.quantity import significant
@@ -36,25 +34,25 @@ def screen(seen: Symptoms) -> Screened:
 def _connecting(seen: Symptoms) -> Suspect | None:
     """Look for connections that requests open, in an app with clients that could be shared."""
     watched = seen.watched
-    if watched is None or not watched.connected_s or not watched.rps:
+    opened = watched.most_opened if watched is not None else None
+    if watched is None or opened is None or opened.each < EACH:
         return None
-    clients = [package for package in CURES if package in watched.libraries]
-    peer, count = max(watched.connects.items(), key=itemgetter(1), default=("", 0))
-    each = count / (watched.rps * watched.connected_s)
-    if not clients or each < EACH:
+    client = next((package for package in CURES if package in watched.libraries), "")
+    if not client:
         return None
-    sentence = f"{significant(each, 2)} connections to {peer} are opened for each request, and {clients[0]} is imported"
+    often = f"{significant(opened.each, 2)} connections to {opened.peer} are opened for each request"
+    sentence = f"{often}, and {client} is imported"
     cure = Cure(
         "make one client when the app starts, and use it for all requests: it keeps its connections",
         "where the client is made",
-        f"a client of {clients[0]} for each request",
-        CURES[clients[0]],
+        f"a client of {client} for each request",
+        CURES[client],
     )
     shared = Treatment("clients that are made alike share their connections", {"clients-shared": True})
     experiment = Experiment(
         shared, filling(seen), cure, ("rps", "cpu_us"), takes="clients-shared", needless=True
     )
-    evidence = Evidence("counter", sentence, {"opened": count, "each": each})
+    evidence = Evidence("counter", sentence, {"opened": opened.count, "each": opened.each})
     return Suspect(0.5, sentence, (experiment,), (evidence,), loss=0.3)
 
 

@@ -15,23 +15,23 @@ SECONDS = 2.0
 def screen(seen: Symptoms) -> Screened:
     """Look whether connections to one address are opened faster than ports come back."""
     watched = seen.watched
-    if watched is None or not watched.connected_s or not watched.rps:
+    opened = watched.most_opened if watched is not None else None
+    if watched is None or opened is None:
         return Unknown("how many connections it opens could not be seen")
     if not watched.ports:
         return Unknown("this system does not say how many local ports there are")
-    peer, count = max(watched.connects.items(), key=lambda one: one[1], default=("", 0))
-    if not count:
+    if not opened.count:
         return Absent("it opens no connection while requests are served")
-    each = count / (watched.rps * watched.connected_s)
+    each = opened.each
     most = seen.slope.plateau.rps if seen.slope else watched.rps
     opens, back = each * most, watched.ports / TIME_WAIT_S
     sentence = (
-        f"{significant(each, 2)} connections to {peer} are opened for each request, {significant(opens)}/s at "
+        f"{significant(each, 2)} connections to {opened.peer} are opened for each request, {significant(opens)}/s at "
         "most throughput, and "
         f"{watched.ports} ports come back at {significant(back)}/s"
     )
     evidence = Evidence(
-        "counter", sentence, {"opened": count, "each": each, "per_s": opens, "ports": watched.ports}
+        "counter", sentence, {"opened": opened.count, "each": each, "per_s": opens, "ports": watched.ports}
     )
     if opens < back:
         return Absent(sentence, (evidence,))

@@ -5,6 +5,7 @@ Next to nothing is imported here: `velodrome load` ends with it, after a load th
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any
 
 from velodrome.guest.stack import KnobValue
@@ -200,6 +201,17 @@ class Collected:
 
 
 @dataclass(frozen=True)
+class Opened:
+    """Connections to one address that an app opened while it was loaded."""
+
+    peer: str
+    """Host and port; empty: there were none."""
+    count: int
+    each: float
+    """For each request."""
+
+
+@dataclass(frozen=True)
 class Watched:
     """What a heartbeat beside the event loop saw during a load."""
 
@@ -250,6 +262,14 @@ class Watched:
     """From the first of its processes that counted connections to the last, an event loop or not."""
     left_behind: frozenset[str] = frozenset()
     """Names of threads that were there before a process was forked, and are not in it."""
+
+    @property
+    def most_opened(self) -> Opened | None:
+        """The address that most connections were opened to; None: nobody counted them."""
+        if not self.connected_s or not self.rps:
+            return None
+        peer, count = max(self.connects.items(), key=itemgetter(1), default=("", 0))
+        return Opened(peer, count, count / (self.rps * self.connected_s))
 
     @property
     def collected(self) -> Collected | None:

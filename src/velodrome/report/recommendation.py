@@ -10,7 +10,7 @@ import re
 import shlex
 import signal
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, astuple, dataclass, field
 from typing import Any
 
@@ -31,7 +31,7 @@ from velodrome.model.tuning import (
     Tuned,
     TuneEnding,
 )
-from velodrome.report import searches
+from velodrome.report import names, searches
 from velodrome.report.diagnoses import suspect_lines
 from velodrome.report.typeset import columns, plural, visible
 
@@ -574,17 +574,10 @@ def _table(found: Recommendation) -> list[str]:
         fate: [entry.candidate.label for entry in unmeasured if entry.fate is fate]
         for fate in (Fate.BY_ARITHMETIC, Fate.ALIKE, Fate.UNTRIED)
     }
-    named = [f"{fate.value}: {_some(labels)}" for fate, labels in by_fate.items() if labels]
+    named = [
+        f"{fate.value}: {names.join_words(labels, most=5)}" for fate, labels in by_fate.items() if labels
+    ]
     return [*table, *(f" Not measured, {each}." for each in named)]
-
-
-NAMED = 4
-"""Settings that were not measured, by name; of more, how many."""
-
-
-def _some(labels: Sequence[str]) -> str:
-    rest = len(labels) - NAMED
-    return ", ".join(labels[:NAMED]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def _took(found: Recommendation) -> str:

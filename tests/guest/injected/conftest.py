@@ -16,6 +16,10 @@ from velodrome.run.environments import guest_tree
 from velodrome.run.environments.interpreter import find_interpreter
 from velodrome.run.injecting import SITE
 
+HEARTBEAT = {"heartbeat": {"late_s": 0.008}}
+TOLD = "\nimport time; time.sleep(1.2)\n"
+"""Until the heartbeat has written what it saw."""
+
 
 class Injected:
     """Runs programs with treatments."""

@@ -6,7 +6,7 @@ from textwrap import dedent
 from urllib.parse import urlsplit
 
 import pytest
-from tests.guest.injected.conftest import Injected
+from tests.guest.injected.conftest import HEARTBEAT, TOLD, Injected
 from tests.ward.cells import REDIS, SQLALCHEMY
 
 from velodrome.guest.injected.bounds import BEYOND
@@ -16,9 +16,6 @@ from velodrome.run.environments import guest_tree
 from velodrome.run.services import service
 from velodrome.run.services.service import Surroundings
 
-HEARTBEAT = {"heartbeat": {"late_s": 0.008}}
-TOLD = "\nimport time; time.sleep(1.2)\n"
-"""Until the heartbeat has written what it saw."""
 KEPT = "kept-connections"
 POOLS = "database-pools"
 PSYCOPG = ("psycopg[binary]==3.2.13", "psycopg-pool==3.2.8")

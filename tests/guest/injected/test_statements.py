@@ -4,14 +4,10 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from tests.guest.injected.conftest import Injected
+from tests.guest.injected.conftest import HEARTBEAT, TOLD, Injected
 from tests.ward.cells import ASYNC_SESSIONS, DJANGO, REDIS, SQLALCHEMY
 
 from velodrome.guest.injected.statements import OPENING, normalize
-
-HEARTBEAT = {"heartbeat": {"late_s": 0.008}}
-TOLD = "\nimport time; time.sleep(1.2)\n"
-"""Until the heartbeat has written what it saw."""
 
 SQLITE = """
 import sqlite3
