@@ -24,6 +24,7 @@ class Told:
     messages: list[str]
     bodies: list[int]
     right: bool
+    started: float
     seconds: float
     times: list[float]
 

@@ -109,7 +109,8 @@ def test_it_serves_as_many_at_once_as_it_says_and_its_workers_end_with_it(
             told = ask(python, tree, [call(server.port, WAIT)] * TOGETHER, together=True)
             for one in told:
                 check(one, WAIT, server)
-            took_s = max(one.seconds for one in told)
+            # From the first's start: a client that is late itself starts some of them when others are served.
+            took_s = max(one.started + one.seconds for one in told) - min(one.started for one in told)
             assert took_s >= at_least_s - 0.002, "it serves more at once than it says"
             processes = len(server.processes())
             if processes >= workers and took_s < 2 * at_least_s + 0.1:

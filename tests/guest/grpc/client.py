@@ -3,8 +3,9 @@
     python -P client.py [together] < asks.json
 
 An ask is {"address", "method", "bodies": [bytes…], "name", "sleep_millisecond", "each"}; its answer is one
-line {"code", "message", "messages", "bodies", "right", "seconds", "times"}: code and message of the status,
-greetings and lengths of the replies' bodies, whether all are filler, and when each came. Bodies of requests
+line {"code", "message", "messages", "bodies", "right", "started", "seconds", "times"}: code and message of the
+status, greetings and lengths of the replies' bodies, whether all are filler, when it began by the monotonic
+clock, how long it took, and when each came. Bodies of requests
 are given as lengths of filler. In a chat the next request is sent when the one before got its `each` replies.
 Each ask has a connection of its own; `together` asks all at once.
 """
@@ -44,6 +45,7 @@ class Log:
             "messages": [reply.message for reply in self.replies],
             "bodies": [len(reply.body) for reply in self.replies],
             "right": all(reply.body == filler(len(reply.body)) for reply in self.replies),
+            "started": self.started,
             "seconds": time.monotonic() - self.started,
             "times": self.times,
         }

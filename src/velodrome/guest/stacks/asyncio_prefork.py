@@ -79,12 +79,12 @@ def main() -> None:
     """Serve till SIGTERM, then end the children and wait for them."""
     options = arguments("backlog", "workers")
     converse = load(options.app)
-    listener = listen(options.host, options.port, options.backlog)
     children: List[int] = []
     # Children may serve before this process has a loop, and the loop its own handler.
     end_on_sigterm(lambda: end_children(children))
     try:
         with sigterm_held_back():
+            listener = listen(options.host, options.port, options.backlog)
             children += fork_children(converse, listener, options.backlog, options.workers - 1)
         asyncio.run(serve(converse, listener, options.backlog))
     finally:

@@ -42,14 +42,6 @@ def work(app: str, listener: socket.socket, backlog: int, life: int) -> None:
 def main() -> None:
     """Start the workers; on SIGTERM end them, wait for them and leave."""
     options = arguments("backlog", "workers")
-    listener = listen(options.host, options.port, options.backlog)
-    life = life_line()
-    # Forked, so that no helper process of multiprocessing (resource tracker, fork server) can outlive us.
-    context = multiprocessing.get_context("fork")
-    workers = [
-        context.Process(target=work, args=(options.app, listener, options.backlog, life))
-        for _ in range(options.workers)
-    ]
     ended = threading.Event()
 
     def end(number: int, frame: Any) -> None:
@@ -57,6 +49,14 @@ def main() -> None:
 
     with sigterm_held_back():
         signal.signal(signal.SIGTERM, end)
+        listener = listen(options.host, options.port, options.backlog)
+        life = life_line()
+        # Forked, so that no helper process of multiprocessing (resource tracker, fork server) can outlive us.
+        context = multiprocessing.get_context("fork")
+        workers = [
+            context.Process(target=work, args=(options.app, listener, options.backlog, life))
+            for _ in range(options.workers)
+        ]
         for worker in workers:
             worker.start()
     ended.wait()

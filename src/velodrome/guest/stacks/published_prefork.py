@@ -41,7 +41,6 @@ def main() -> None:
     listening = asyncio.start_server(
         handler(load(options.app)), options.host, options.port, backlog=options.backlog
     )
-    loop.run_until_complete(listening)
     children: List[int] = []
 
     def end_children() -> None:
@@ -51,6 +50,7 @@ def main() -> None:
 
     end_on_sigterm(end_children)
     with sigterm_held_back():
+        loop.run_until_complete(listening)
         for _ in range(options.workers - 1):
             pid = os.fork()
             if pid == 0:

@@ -7,7 +7,7 @@ import multiprocessing
 import os
 import signal
 import socket
-from typing import Any
+from typing import Any, List
 
 from velodrome.guest.interfaces.published import CANNOT
 from velodrome.guest.raw.process import (
@@ -57,10 +57,9 @@ def work(app: str, listener: socket.socket) -> None:
 def main() -> None:
     """Start the workers and wait for them; SIGTERM ends them too: the publication leaves that to Ctrl-C."""
     options = arguments("backlog", "workers")
-    listener = listen(options.host, options.port, options.backlog)
     # Forked, so that no helper process of multiprocessing can outlive us.
     context = multiprocessing.get_context("fork")
-    workers = [context.Process(target=work, args=(options.app, listener)) for _ in range(options.workers)]
+    workers: List[multiprocessing.process.BaseProcess] = []
 
     def end_workers() -> None:
         for worker in workers:
@@ -70,6 +69,10 @@ def main() -> None:
 
     end_on_sigterm(end_workers)
     with sigterm_held_back():
+        listener = listen(options.host, options.port, options.backlog)
+        workers += [
+            context.Process(target=work, args=(options.app, listener)) for _ in range(options.workers)
+        ]
         for worker in workers:
             worker.start()
     for worker in workers:
