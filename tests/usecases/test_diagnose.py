@@ -35,6 +35,7 @@ from velodrome.model.search import Ending, RateCapacity, RateFound
 from velodrome.model.symptoms import Called, Symptoms, Waits
 from velodrome.model.trial import Contestant
 from velodrome.report import diagnosis_page, schema
+from velodrome.report.diagnoses import diagnosis_lines
 from velodrome.run.instruments import arms as instruments
 from velodrome.run.instruments import screens, situations
 from velodrome.run.instruments.arms import Arm, NotMeasuredError, ProbedArm
@@ -537,7 +538,7 @@ def test_a_server_that_cannot_be_had_for_the_search_leaves_the_rate_open(
 def test_third_parties_take_longer_only_where_a_fault_looks_at_that(monkeypatch: pytest.MonkeyPatch) -> None:
     loads: list[int] = []
 
-    def step(_trial: object, _lab: object, _treatment: object, connections: int) -> None:
+    def step(_trial: object, _lab: object, _treatment: object, connections: int, _each_s: float) -> None:
         loads.append(connections)
         if len(loads) == 3:
             raise NoServerError("shop", "died of it")
@@ -651,7 +652,7 @@ def test_a_server_that_dies_with_the_most_throughput_is_followed_by_a_fresh_one_
 
     monkeypatch.setattr(doctor, "standing", stands)
     monkeypatch.setattr(screens, "alone", lambda _: points[0])
-    monkeypatch.setattr(screens, "climb", lambda *_, first: (points, ""))
+    monkeypatch.setattr(screens, "climb", lambda *_, first, also: (points, ""))
     monkeypatch.setattr(screens, "fresh_and_reused", lambda *_: SEEN.reused)
     monkeypatch.setattr(screens, "ends", ends)
     case, failed, looked = Scripted([suspected("a")], {}), list[str](), list[int]()
@@ -678,6 +679,27 @@ def test_a_cause_that_has_no_cure_here_is_found_once_whatever_is_cured_behind_it
     case.examine()
     assert case.causes() == ["lasts", "cured"]
     assert case.tried == [AS_IT_IS.about, "cured"]
+
+
+@pytest.mark.parametrize("follows", [False, True])
+def test_what_is_gone_behind_a_cure_comes_of_it_where_it_is_a_fault_that_others_bring_about(
+    *, follows: bool
+) -> None:
+    def screen(seen: Symptoms) -> Screened:
+        if "first" in seen.failed:
+            return Absent("nothing shows")
+        return Suspect(0.9, "it shows", (experiment("dose", proof="dose"),))
+
+    brought = Fault("brought", "brought", ("somewhere#1",), "brought", "brought", screen, follows=follows)
+    case = Scripted([brought, suspected("first", 0.5)], {"dose": Ruling.CAUSE, "first": Ruling.CAUSE})
+    case.examine()
+    assert case.causes() == ["brought", "first"]
+    first_to_last = [(diagnosis.id, diagnosis.comes_of) for diagnosis in surest_first(case.diagnoses)]
+    if follows:
+        assert first_to_last == [("first", ""), ("brought", "first")]
+        assert any("first" in line for line in diagnosis_lines(surest_first(case.diagnoses)[-1]))
+    else:
+        assert first_to_last == [("brought", ""), ("first", "")]
 
 
 @pytest.mark.parametrize("hits", [0, 4])

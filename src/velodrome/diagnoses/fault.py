@@ -111,6 +111,8 @@ class Fault:
     collects: Callable[[Collected], bool] | None = None
     """Whether collections of garbage that a heartbeat met are so much that they are timed once more without one
     (`Symptoms.collected`); None: it is not about them."""
+    follows: bool = False
+    """Whether other faults bring it about, so that it is gone with them (`Diagnosis.comes_of`)."""
     elsewhere: Mapping[str, str] = field(default_factory=dict)
     """Stacks on which an experiment serves the app, each by the stack in whose place it is."""
 

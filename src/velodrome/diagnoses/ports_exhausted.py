@@ -70,4 +70,5 @@ fault = Fault(
     f"With {SPARE} local ports for each request in flight requests fail at once, which they do not where connections "
     "are kept (Linux 6.3 and newer; connections that Python code opens).",
     screen,
+    follows=True,
 )

@@ -254,6 +254,8 @@ class Diagnosis:
 
     Where requests are counted and not timed, what the screens let expect of it, so that both can be compared.
     """
+    comes_of: str = ""
+    """The cause that brings this one about: once that was cured, nothing of this was seen. Empty: none is known."""
 
     def document(self) -> dict[str, Any]:
         """Return it as plain data."""
@@ -262,6 +264,7 @@ class Diagnosis:
             "verdict": str(self.ruling),
             "reason": self.reason,
             "proof": self.proof or None,
+            "comes_of": self.comes_of or None,
             "effect": {
                 name: [interval.low, interval.mid, interval.high] for name, interval in self.effect.items()
             },
@@ -457,8 +460,10 @@ class Examination:
 
 
 def surest_first(every: Sequence[Diagnosis]) -> tuple[Diagnosis, ...]:
-    """Return causes first, the costliest first; then what is undecided, then what is no cause."""
+    """Return causes first, the costliest first, then their consequences; then what is undecided, then what is none."""
     order = [Ruling.CAUSE, Ruling.CANNOT_TELL, Ruling.NOT_A_CAUSE]
-    return tuple(
-        sorted(every, key=lambda diagnosis: (order.index(diagnosis.ruling), -diagnosis.gain, diagnosis.id))
-    )
+
+    def place(diagnosis: Diagnosis) -> tuple[int, bool, float, str]:
+        return order.index(diagnosis.ruling), bool(diagnosis.comes_of), -diagnosis.gain, diagnosis.id
+
+    return tuple(sorted(every, key=place))

@@ -255,6 +255,8 @@ def diagnosis_lines(diagnosis: Diagnosis) -> list[str]:
         if lost := list(costs(diagnosis.effect)):
             found.append(f"{INDENT}costs {'; '.join(lost)}")
         found += [f"{INDENT}proof: {proof(diagnosis)}"]
+        if diagnosis.comes_of:
+            found.append(f"{INDENT}{comes_of(diagnosis)}")
         if diagnosis.cure is not None:
             found.append(f"{INDENT}cure: {diagnosis.cure.what}")
             found += [f"{INDENT}  {sign} {text}" for sign, text in change(diagnosis) if text]
@@ -284,6 +286,11 @@ def proof(diagnosis: Diagnosis) -> str:
         "dose": "more of it costs more; it cannot be cured from outside",
     }
     return f"{how.get(diagnosis.proof, '')} ({arms[-1]})" if arms else how.get(diagnosis.proof, "")
+
+
+def comes_of(diagnosis: Diagnosis) -> str:
+    """Return which cause it comes of, and how that is known."""
+    return f"comes of {diagnosis.comes_of}: once that was cured, nothing of it was seen"
 
 
 def change(diagnosis: Diagnosis) -> Iterator[tuple[str, str]]:

@@ -26,7 +26,7 @@ from velodrome.report.charts import (
     steps,
     ticks_to,
 )
-from velodrome.report.diagnoses import change, costs, proof, relative, slo_lines, where
+from velodrome.report.diagnoses import change, comes_of, costs, proof, relative, slo_lines, where
 from velodrome.report.html import environment, template_text
 from velodrome.report.json import save
 from velodrome.report.typeset import plural, visible
@@ -322,11 +322,12 @@ def _card(diagnosis: Diagnosis) -> Card:
         None,
     )
     arms = next((evidence for evidence in diagnosis.evidence if evidence.kind == "arms"), None)
+    consequence = [comes_of(diagnosis)] if diagnosis.comes_of else []
     return Card(
         diagnosis.id,
         {"cure": "proven by its cure", "dose": "proven by a larger dose"}.get(diagnosis.proof, ""),
         visible(where(diagnosis)) if stack else visible(diagnosis.cure.where) if diagnosis.cure else "",
-        visible(diagnosis.reason.rstrip(".")),
+        visible("; ".join((diagnosis.reason.rstrip("."), *consequence))),
         list(costs(diagnosis.effect)),
         names.sentence_case(visible(diagnosis.cure.what.rstrip("."))) if diagnosis.cure else "",
         [(sign, visible(text)) for sign, text in change(diagnosis) if text],

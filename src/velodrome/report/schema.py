@@ -81,6 +81,7 @@ class DiagnosisDocument(TypedDict):
     verdict: Literal["cause", "not-a-cause", "cannot-tell"]
     reason: str
     proof: Literal["cure", "dose"] | None
+    comes_of: str | None
     effect: Effect
     evidence: list[EvidenceDocument]
     cure: CureDocument | None

@@ -326,6 +326,8 @@ class Case:
         """Faults with the treatments that were there when they were tried."""
         self._proven: set[tuple[str, str]] = set()
         """Faults with the treatments by which they were proven: what cures nothing here is still seen behind others."""
+        self._cured = ""
+        """The cause that was cured last."""
         self._needless: dict[tuple[str, str, str], tuple[int, Absent]] = {}
         """Treatments that met nothing to change, with which cures in which probe, and under how many connections."""
         self._slopes: list[Slope | None] = []
@@ -521,7 +523,7 @@ class Case:
         knee = found.knee if found else LEAST_CONNECTIONS
         connections = min(max(2 * knee, MANY_CONNECTIONS), MOST_CONNECTIONS)
         try:
-            return screens.step(self._trial, self._lab, self._base, connections)
+            return screens.step(self._trial, self._lab, self._base, connections, self._each_s)
         except (*NOT_SERVED, UpstreamError) as error:
             failed.append(f"third parties that take longer: {str(error).splitlines()[0]}")
             return None
@@ -533,6 +535,8 @@ class Case:
         pairs: tuple[tuple[float, float], ...] = ()
         reused: Reused | None = None
         looks = self._looks()
+        as_it_is = self._slopes[0] if self._slopes else None
+        also = as_it_is.plateau.connections if as_it_is else 0  # what is left is judged there (`unexplained`)
         with standing(self._trial, self._lab, self._base) as server:
             server.warm()
             alone = screens.alone(server)
@@ -544,7 +548,7 @@ class Case:
             try:
                 if closes(stack, self._trial):
                     reused = screens.fresh_and_reused(server, self._each_s)
-                points, died = screens.climb(server, first=alone)
+                points, died = screens.climb(server, first=alone, also=also)
             except NoServerError as error:
                 died = f"one connection: {error.reason}"
             if not died:
@@ -561,7 +565,7 @@ class Case:
             with standing(self._trial, self._lab, self._base) as server:
                 server.warm()
                 if not points:
-                    points, died = screens.climb(server, first=alone)
+                    points, died = screens.climb(server, first=alone, also=also)
                     failed += [died] if died else []
                 try:
                     pairs = screens.ends(server, points)
@@ -684,6 +688,7 @@ class Case:
             self._follower.diagnosed(found)
             probe = suspect.experiments[0].probe
             if found.ruling is Ruling.CAUSE and found.proof == "cure" and (probe is None or probe.hides):
+                self._cured = found.id
                 return True
         return False
 
@@ -701,8 +706,19 @@ class Case:
                     found.append((screened.likelihood * screened.loss / seconds, fault, screened))
             elif fault.name not in proven:
                 self._replace(_ruled_by_screen(fault, screened))
+            elif fault.follows and isinstance(screened, Absent):
+                self._note_consequence(fault)
         found.sort(key=lambda one: -one[0])
         return [(fault, suspect) for _, fault, suspect in found]
+
+    def _note_consequence(self, fault: Fault) -> None:
+        """Note of a cause whose symptoms the last cure has taken away that it comes of what was cured."""
+        self.diagnoses = [
+            replace(diagnosis, comes_of=diagnosis.comes_of or self._cured)
+            if diagnosis.id == fault.name and diagnosis.proof == "dose"
+            else diagnosis
+            for diagnosis in self.diagnoses
+        ]
 
     def _has(self, experiments: tuple[Experiment, ...]) -> bool:
         """Whether its cure is there already: of call sites the same one, of a bound any that was raised."""

@@ -37,17 +37,38 @@ def climb(server: Server, most: int = screens.MOST) -> tuple[list[int], str]:
     return [point.connections for point in points], died
 
 
-def test_it_ends_when_twice_more_connections_add_nothing() -> None:
-    assert climb(Server(40)) == ([1, 2, 4, 8, 16, 32, 64, 128, 256], "")
+@pytest.mark.parametrize(
+    ("k", "counts"),
+    [
+        (1, [1, 2, 4]),
+        (2, [1, 2, 4, 8]),
+        (6, [1, 2, 4, 8, 16, 32]),
+        (8, [1, 2, 8, 16, 32]),
+        (40, [1, 2, 8, 32, 64, 128, 256]),
+        (1000, [1, 2, 8, 32, 128, 512]),
+    ],
+)
+def test_it_ends_when_twice_more_connections_add_nothing_and_leaves_out_some_while_they_add_all_they_can(
+    k: int, counts: list[int]
+) -> None:
+    assert climb(Server(k)) == (counts, "")
+
+
+@pytest.mark.parametrize("also", [0, 4, 16, 64, 128])
+def test_a_number_of_connections_that_is_named_is_not_left_out(also: int) -> None:
+    points, _ = screens.climb(Server(1000), also=also)  # type: ignore[arg-type]
+    counts = [point.connections for point in points]
+    assert not also or also in counts
+    assert counts == sorted(set(counts))
 
 
 def test_it_ends_at_the_most_connections() -> None:
-    assert climb(Server(1000), most=32) == ([1, 2, 4, 8, 16, 32], "")
+    assert climb(Server(1000), most=32) == ([1, 2, 8, 32], "")
 
 
 def test_a_server_that_dies_leaves_what_was_measured_before() -> None:
     counts, died = climb(Server(1000, bears=20))
-    assert counts == [1, 2, 4, 8, 16]
+    assert counts == [1, 2, 8]
     assert "32" in died
 
 
@@ -62,6 +83,11 @@ def test_the_ends_are_measured_in_turns() -> None:
     server.loads.clear()
     assert len(screens.ends(server, points)) == screens.PAIRS  # type: ignore[arg-type]
     assert server.loads == [1, 64] * screens.PAIRS
+
+
+def test_of_a_slow_app_fewer_pairs_are_measured() -> None:
+    points = Point(1, 4.0, 0.1, 4), Point(8, 32.0, 0.1, 4)
+    assert len(screens.ends(Server(8), points)) == screens.SLOW_PAIRS  # type: ignore[arg-type]
 
 
 class Slow:

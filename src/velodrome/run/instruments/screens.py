@@ -1,6 +1,6 @@
 """Screens: loads on a server that show what it does before any fault is looked for.
 
-    points, died = climb(server)                            # SLOPE: closed loops of 1, 2, 4 … connections, until
+    points, died = climb(server)                            # SLOPE: closed loops of 1, 2, 8 … connections, until
     pairs = ends(server, points)                            # throughput rises no more; then the two ends, in turns
     fresh_and_reused(server)                                # CONN: Reused(first_ms=0.6, later_ms=43.1)
     found = step(trial, lab, AS_IT_IS, connections=64)      # UP: the simulated third parties take longer
@@ -16,6 +16,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Iterator
+from operator import attrgetter
 from pathlib import Path
 from statistics import median
 from urllib.parse import urlsplit
@@ -71,6 +72,8 @@ def list_lacking(proc: Path = Path("/proc"), platform: str = sys.platform) -> It
 MOST = 512
 RISES = 1.05
 """Over what fewer connections did: throughput that rises."""
+SCALES = 0.9
+"""Of what as many times the connections would do: throughput that is proportional to them."""
 FLAT = 2
 """Numbers of connections, one after the other, that add nothing, after which it stops."""
 SHORT_S, LONG_S, ANSWERS = 0.6, 4.0, 12
@@ -79,7 +82,9 @@ CLIMBED = 8
 """So many while throughput still doubles from one to the next: what it comes to is measured again (`ends`)."""
 FEWEST = 3
 """So many at least, of an app that takes longer than that allows."""
-PAIRS = 3
+PAIRS, SLOW_PAIRS = 3, 2
+"""Of the two ends; fewer where a load takes longer than `SLOW_S`."""
+SLOW_S = 2.0
 
 
 def alone(server: Standing) -> Point:
@@ -92,30 +97,44 @@ def alone(server: Standing) -> Point:
     return point(server, 1, FEWEST * took_ms / 1000)
 
 
-def climb(server: Standing, most: int = MOST, first: Point | None = None) -> tuple[tuple[Point, ...], str]:
+def climb(
+    server: Standing, most: int = MOST, first: Point | None = None, also: int = 0
+) -> tuple[tuple[Point, ...], str]:
     """Return the closed loops, and why there are no more where the server did not bear the last; empty: it bore all.
 
-    `first` is that of one connection, where it is known. Raises NoServerError where it bears none.
+    While throughput is proportional to the connections every second number of them is left out. `first` is the loop of
+    one connection, where it is known, `also` a number of connections that is not left out. Raises NoServerError where
+    it bears none.
     """
     points = [first or point(server, 1, SHORT_S)]
     seconds = _loop_s(points[0], CLIMBED)
-    best, flat, count = points[0], 0, 1
-    while count < most and flat < FLAT:
-        count *= 2
+    best, flat, times = points[0], 0, 2
+    while points[-1].connections < most and flat < FLAT:
+        last = points[-1]
+        count = min(times * last.connections, most)
+        count = also if last.connections < also < count else count
         try:
-            points.append(point(server, count, seconds))
+            new = [point(server, count, seconds)]
+            scales = new[0].rps >= SCALES * count / last.connections * last.rps
+            if not scales and count > 2 * last.connections:
+                count = 2 * last.connections
+                new.insert(0, point(server, count, seconds))
         except NoServerError as error:
             return tuple(points), f"{count} connections at once: {error.reason}"
-        flat = flat + 1 if points[-1].rps < RISES * best.rps else 0
-        best = max(best, points[-1], key=lambda one: one.rps)
+        for found in new:
+            flat = flat + 1 if found.rps < RISES * best.rps else 0
+            best = max(best, found, key=attrgetter("rps"))
+        points += new
+        times = 4 if scales else 2
     return tuple(points), ""
 
 
 def ends(server: Standing, points: tuple[Point, ...]) -> tuple[tuple[float, float], ...]:
     """Return throughputs of one connection and of the plateau, one after the other, in pairs. Raises NoServerError."""
-    best, seconds = max(points, key=lambda one: one.rps), _loop_s(points[0])
+    best, seconds = max(points, key=attrgetter("rps")), _loop_s(points[0])
     return tuple(
-        (point(server, 1, seconds).rps, point(server, best.connections, seconds).rps) for _ in range(PAIRS)
+        (point(server, 1, seconds).rps, point(server, best.connections, seconds).rps)
+        for _ in range(SLOW_PAIRS if seconds > SLOW_S else PAIRS)
     )
 
 
@@ -176,29 +195,34 @@ ALONE, WAVES = 4, 3
 STEP_S, STEP_MOST_S = 1.0, 8.0
 
 
-def step(trial: Trial, lab: Lab, treatment: Treatment, connections: int) -> Stepped | None:
+def step(
+    trial: Trial, lab: Lab, treatment: Treatment, connections: int, each_s: float = 0.0
+) -> Stepped | None:
     """Measure an app whose third parties take as long as they do, and longer; None: there are none, or without time.
 
-    Raises NoServerError, AppAnswersWrongError.
+    A request that is alone takes about `each_s` as it is. Raises NoServerError, AppAnswersWrongError.
     """
     if trial.app is None or not trial.app.third_parties:
         return None
     with standing(trial, lab, treatment) as server:
-        before = _step(server, 1.0, connections)
+        before = _step(server, 1.0, connections, each_s)
     if not before.waited_ms:
         return None
     times = min(max(TIMES, 1 + LEAST_MS / before.waited_ms), MOST_TIMES)
     slower = Treatment(f"third parties take {significant(times)} times as long", third_parties=times)
     with standing(trial, lab, treatment.plus(slower)) as server:
-        after = _step(server, times, connections)
+        longer_ms = (times - 1) * before.waited_ms
+        after = _step(server, times, connections, (before.alone_ms + longer_ms) / 1000)
     return Stepped(connections, before, after) if after.waited_ms > before.waited_ms else None
 
 
-def _step(server: Standing, times: float, connections: int) -> Step:
+def _step(server: Standing, times: float, connections: int, each_s: float) -> Step:
+    """Measure a step; a request that is alone takes `each_s` or longer."""
     server.warm()
     waited_ms = _waited_ms(server)
-    alone = figures(server.run_closed_loop(1, STEP_S / 2))
-    if alone.rps * STEP_S / 2 < ALONE:
+    seconds = min(max(STEP_S / 2, (ALONE + 1) * each_s), STEP_MOST_S)
+    alone = figures(server.run_closed_loop(1, seconds))
+    if alone.rps * seconds < ALONE:
         alone = figures(server.run_closed_loop(1, min(ALONE * alone.mean_ms / 1000, STEP_MOST_S)))
     seconds = min(max(STEP_S, WAVES * alone.mean_ms / 1000), STEP_MOST_S)
     measured = server.run_closed_loop(connections, seconds)

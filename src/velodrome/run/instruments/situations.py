@@ -42,8 +42,8 @@ from velodrome.run.racing.opening import host_beside
 from velodrome.run.supervision import own_process
 
 T = TypeVar("T")
-USUAL = 3
-"""Requests one after the other, from which is known how long one takes otherwise."""
+USUAL, ENOUGH_S = 3, 0.1
+"""Requests one after the other, from which is known how long one takes otherwise; one that takes so long is enough."""
 TIMES, SLACK_S, MOST_S = 6.0, 0.3, 3.0
 """A request is late when it took so many times as long as usual, and so much longer; one that never ends is waited for
 so long."""
@@ -229,7 +229,7 @@ async def again(at: Where, same: float = 1, pairs: float = 16, server: Standing 
     Nothing counts where a worker was replaced meanwhile: what becomes of its connections is another matter.
     """
     await asyncio.sleep(CALM_S)  # else the work behind the answers of the load before would be what is usual
-    usual = await _usual(at)
+    usual = await _usual(at, SLACK_S)  # what is late by little counts
     workers = processes.workers(server, at.port) if server else set()
     late: list[Answer] = []
     every: list[Answer] = []
@@ -1012,10 +1012,10 @@ def _counter(name: str, server: Standing | None) -> int:
         return kernel.tcp_counters().get(name, 0)
 
 
-async def _usual(at: Where) -> float:
+async def _usual(at: Where, enough_s: float = ENOUGH_S) -> float:
     """Return how long a request takes on a connection of its own, seconds. Raises NoServerError without an answer."""
     answers = await _fresh(at, 1, MOST_S)
-    while len(answers) < USUAL and answers[0].seconds < SLACK_S:
+    while len(answers) < USUAL and answers[0].seconds < enough_s:
         answers += await _fresh(at, 1, MOST_S)
     right = [answer.seconds for answer in answers if answer.outcome == "ok"]
     if not right:
