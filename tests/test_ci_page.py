@@ -33,7 +33,7 @@ def test_every_input_is_declared_and_used_and_the_caller_gives_what_there_is() -
     assert set(caller["jobs"]["speed"]["secrets"]) <= set(secrets)
     given = caller["jobs"]["speed"]["with"]
     assert set(given) <= set(inputs)
-    assert {name for name, one in inputs.items() if one.get("required")} <= set(given)
+    assert {name for name, declaration in inputs.items() if declaration.get("required")} <= set(given)
     assert caller["jobs"]["speed"]["uses"].startswith("./.github/workflows/velodrome.yml")
 
 
@@ -103,9 +103,9 @@ def test_every_option_that_it_gives_exists() -> None:
         env=os.environ | {"COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb"},
     ).stdout
     (race,) = (step for step in every_step() if step.get("id") == "race")
-    asked = set(re.findall(r"(?<=\s)--[a-z-]+", race["run"]))
-    assert asked
-    assert {option for option in asked if option not in shown} == set()
+    options = set(re.findall(r"(?<=\s)--[a-z-]+", race["run"]))
+    assert options
+    assert {option for option in options if option not in shown} == set()
 
 
 @pytest.mark.exhaustive
@@ -149,8 +149,8 @@ def test_its_steps_tell_a_slower_pull_request_from_one_that_is_not(
     ended = subprocess.run(["bash", "-e", "-c", last["run"]], env=env | {"CODE": code}, check=False)
     if code == "4":
         assert ended.returncode == 0
-        told = (clone / "speed.md").read_text()
-        pytest.skip(f"this machine was too busy to tell within {env['BUDGET']}: {told}")
+        report = (clone / "speed.md").read_text()
+        pytest.skip(f"this machine was too busy to tell within {env['BUDGET']}: {report}")
     assert code == ("0" if passes else "1")
     assert (ended.returncode == 0) == passes
 

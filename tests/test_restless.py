@@ -88,10 +88,10 @@ def test_what_was_not_measured_may_miss_in_any_way(pytester: pytest.Pytester) ->
     assert found(ran(pytester, 0.0, 9, "test_raises")) == {"failed": 4, "rerun": 8}
 
 
-def test_what_was_taken_is_told_with_what_was_found(pytester: pytest.Pytester) -> None:
-    told = ran(pytester, 0.5, 9, "test_measures")
-    assert told.ret == 0
-    told.stdout.fnmatch_lines(
+def test_what_was_taken_is_reported_with_what_was_found(pytester: pytest.Pytester) -> None:
+    result = ran(pytester, 0.5, 9, "test_measures")
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(
         [
             "1 set aside,*",
             "SKIPPED*insufficient data: in 3 attempts the host took *%, *%, *% of the CPUs; the last: *assert 3 > 9*",

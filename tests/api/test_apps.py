@@ -28,8 +28,8 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType
 
 @pytest.mark.parametrize("name", ["application", "plain"])
 def test_an_object_is_found_in_its_module(shop: ModuleType, tmp_path: Path, name: str) -> None:
-    asked = app_spec(getattr(shop, name), ())
-    assert (asked.app, asked.cwd, asked.python) == (f"a_shop.wsgi:{name}", str(tmp_path), sys.executable)
+    spec = app_spec(getattr(shop, name), ())
+    assert (spec.app, spec.cwd, spec.python) == (f"a_shop.wsgi:{name}", str(tmp_path), sys.executable)
 
 
 def test_a_file_that_was_imported_by_another_name_is_a_module_by_its_own(tmp_path: Path) -> None:
@@ -41,8 +41,8 @@ def test_a_file_that_was_imported_by_another_name_is_a_module_by_its_own(tmp_pat
     sys.modules["some.other.name"] = module
     try:
         spec.loader.exec_module(module)
-        asked = app_spec(module.app, ())
-        assert (asked.app, asked.cwd) == ("test_shop:app", str(tmp_path))
+        found = app_spec(module.app, ())
+        assert (found.app, found.cwd) == ("test_shop:app", str(tmp_path))
     finally:
         del sys.modules["some.other.name"]
 
@@ -53,8 +53,8 @@ def test_an_object_in_no_module_is_refused_with_what_to_do() -> None:
 
 
 def test_a_path_is_taken_as_it_is() -> None:
-    asked = app_spec("shop.wsgi:application", (), python="/venv/bin/python", cwd="/srv", env=["A=1"])
-    assert (asked.app, asked.cwd, asked.python, asked.env) == (
+    spec = app_spec("shop.wsgi:application", (), python="/venv/bin/python", cwd="/srv", env=["A=1"])
+    assert (spec.app, spec.cwd, spec.python, spec.env) == (
         "shop.wsgi:application",
         "/srv",
         "/venv/bin/python",

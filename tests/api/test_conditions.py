@@ -1,4 +1,4 @@
-"""What makes no sense is refused in a sentence before anything is started, and what is asked is counted."""
+"""What makes no sense is refused in a sentence before anything is started, and equal requests are counted."""
 
 import math
 from collections.abc import Callable
@@ -98,7 +98,7 @@ def test_hosts_and_what_is_sent_to_them_take_agents(hosts: dict[str, Any], tmp_p
             vd.race("first-lap", **hosts)
 
 
-def test_the_same_request_twice_is_asked_twice_as_often() -> None:
+def test_the_same_request_twice_is_sent_twice_as_often() -> None:
     once = Request("item", "/items/7")
     assert [(request.name, request.weight) for request in mix_of(["GET /cart", "GET /cart", once])] == [
         ("GET /cart", 2.0),
@@ -108,7 +108,7 @@ def test_the_same_request_twice_is_asked_twice_as_often() -> None:
     assert [request.path for request in mix_of([])] == ["/"]
 
 
-def test_what_is_asked_comes_from_a_log_a_document_or_a_file(tmp_path: Path) -> None:
+def test_requests_come_from_a_log_a_document_or_a_file(tmp_path: Path) -> None:
     log = tmp_path / "access.log"
     log.write_text('::1 - - [10/Oct/2000:13:55:01 -0700] "GET /cart HTTP/1.1" 200 5\n' * 3)
     found = vd.requests(access_log=str(log))

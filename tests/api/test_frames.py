@@ -13,7 +13,7 @@ from velodrome.model.errors import MissingLibraryError
 
 
 class Loads(Tabled):
-    """The first block told no p99; its rows cannot be changed."""
+    """The first block has no p99; its rows cannot be changed."""
 
     def rows(self) -> Sequence[Row]:
         first = {"stack": "waitress", "valid": True, "p99_ms": None}

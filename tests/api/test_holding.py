@@ -43,8 +43,8 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def found(app: object, cwd: str = "") -> tuple[str, str, str]:
-    asked = app_spec(app, (), cwd=cwd)
-    return asked.app, asked.cwd, asked.source
+    spec = app_spec(app, (), cwd=cwd)
+    return spec.app, spec.cwd, spec.source
 
 
 def test_an_app_is_its_own_modules_and_not_that_of_the_test_which_imported_it(project: Path) -> None:

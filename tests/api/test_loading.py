@@ -23,8 +23,8 @@ ANSWERS = {("GET", "/cart"): "200 OK", ("POST", "/orders"): "201 Created"}
 
 def application(environ, start_response):
     known = environ["HTTP_HOST"] == "shop.example"
-    asked = environ["REQUEST_METHOD"], environ["PATH_INFO"]
-    start_response(ANSWERS.get(asked, "404 Not Found") if known else "400 Bad Request", [("Content-Length", "0")])
+    request = environ["REQUEST_METHOD"], environ["PATH_INFO"]
+    start_response(ANSWERS.get(request, "404 Not Found") if known else "400 Bad Request", [("Content-Length", "0")])
     return []
 """
 
@@ -90,7 +90,7 @@ def test_an_app_is_served_from_its_import_path_and_tells_cpu_and_memory(tmp_path
         assert found.memory < vd.mb(500)
 
 
-def test_a_server_is_asked_a_mix_with_headers(tmp_path: Path) -> None:
+def test_a_server_is_sent_a_mix_with_headers(tmp_path: Path) -> None:
     (tmp_path / "picky_shop.py").write_text(PICKY)
     found = vd.load(
         "picky_shop:application",
@@ -124,12 +124,12 @@ def test_a_server_that_is_not_this_machine_is_not_loaded() -> None:
         vd.load("http://192.0.2.1/", duration=1)
 
 
-def test_a_server_that_answers_nothing_right_is_told_at_once() -> None:
+def test_a_server_that_answers_nothing_right_is_reported_at_once() -> None:
     with pytest.raises(NothingAnsweredError, match="http://127"):
         vd.load("http://127.0.0.1:9/", duration=1, warmup=0, connections=1)
 
 
-def test_a_library_that_is_not_there_is_told_with_its_cure() -> None:
+def test_a_library_that_is_not_there_is_reported_with_its_cure() -> None:
     from velodrome.api.tables import _library  # noqa: PLC0415
 
     with pytest.raises(MissingLibraryError, match=r"Install it with: pip install no_such_library"):

@@ -18,7 +18,7 @@ def shop(tmp_path: Path) -> Path:
 @pytest.mark.exhaustive
 @pytest.mark.measured
 def test_a_slower_commit_is_a_regression(shop: Path, tmp_path: Path) -> None:
-    for number in range(2):  # other programs may have taken the CPUs, and then nothing may be told
+    for number in range(2):  # other programs may have taken the CPUs, and then it may be undecided
         found = vd.diff(
             "HEAD~1",
             "HEAD",

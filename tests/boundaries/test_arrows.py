@@ -73,7 +73,9 @@ def needed(name: str, tree: ast.AST, modules: Container[str]) -> Iterator[str]:
     for other in at_once(tree):
         parts = other.split(".")
         brought = (".".join(parts[:many]) for many in range(1, len(parts) + 1))
-        yield from (one for one in brought if one in modules and not f"{name}.".startswith(f"{one}."))
+        yield from (
+            package for package in brought if package in modules and not f"{name}.".startswith(f"{package}.")
+        )
 
 
 def module_name(path: Path) -> str:

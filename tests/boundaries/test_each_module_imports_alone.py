@@ -32,8 +32,8 @@ if not os.fork():
     os.write(writing, " ".join(foreign).encode())
     os._exit(0)
 os.close(writing)
-with open(reading) as told:
-    foreign = told.read().split()
+with open(reading) as listing:
+    foreign = listing.read().split()
 assert len(foreign) > int(least)
 for name in foreign:
     try:

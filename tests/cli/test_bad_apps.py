@@ -20,7 +20,7 @@ MARK = "VELODROME_TEST_MARK"
 
 
 def ended(where: Path, *words: str) -> tuple[int, str]:
-    """Return exit code and all that a command said, once nothing that it started is left."""
+    """Return exit code and all that a command printed, once nothing that it started is left."""
     mark = secrets.token_hex(8)
     command = [
         sys.executable,
@@ -73,49 +73,51 @@ pytestmark = pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="needs t
         ),
     ],
 )
-def test_it_is_told_in_a_sentence_and_nothing_is_left(
+def test_it_is_reported_in_a_sentence_and_nothing_is_left(
     tmp_path: Path, words: tuple[str, ...], code: int, sentence: str
 ) -> None:
-    number, told = ended(tmp_path, *words)
-    assert number == code, told
-    assert sentence in told
-    assert "Traceback (most" not in told.partition("Its last lines")[0]
+    number, output = ended(tmp_path, *words)
+    assert number == code, output
+    assert sentence in output
+    assert "Traceback (most" not in output.partition("Its last lines")[0]
 
 
 @pytest.mark.parametrize(
     "words",
     [("compare", "daemonises:application", *TWO), ("capacity", "leaves:app", "--stack", "waitress")],
 )
-def test_one_that_leaves_the_process_is_told_what_to_put_elsewhere(
+def test_an_app_that_leaves_the_process_is_reported_with_what_to_put_elsewhere(
     tmp_path: Path, words: tuple[str, ...]
 ) -> None:
-    number, told = ended(tmp_path, *words, "--env", f"PID_FILE={tmp_path / 'pid'}")
-    assert number == USAGE, told
-    assert "under if __name__ == '__main__'" in told
+    number, output = ended(tmp_path, *words, "--env", f"PID_FILE={tmp_path / 'pid'}")
+    assert number == USAGE, output
+    assert "under if __name__ == '__main__'" in output
 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(("app", "stack"), [("hangs:application", "waitress"), ("hangs:asgi", "uvicorn")])
-def test_one_that_never_ends_an_answer_is_told_what_to_look_for(tmp_path: Path, app: str, stack: str) -> None:
-    number, told = ended(tmp_path, "compare", app, "--stack", stack)
-    assert number == LAB, told
-    assert "--setup, --env" in told
+def test_an_app_that_never_ends_an_answer_is_reported_with_what_to_look_for(
+    tmp_path: Path, app: str, stack: str
+) -> None:
+    number, output = ended(tmp_path, "compare", app, "--stack", stack)
+    assert number == LAB, output
+    assert "--setup, --env" in output
 
 
 @pytest.mark.exhaustive
 def test_tuning_ends_after_two_stacks_that_wait_for_it_in_vain(tmp_path: Path) -> None:
     three = (*TWO, "--stack", "gunicorn-gevent")
-    number, told = ended(tmp_path, "tune", "hangs:application", *three)
-    assert number == LAB, told
-    assert "--setup, --env" in told
+    number, output = ended(tmp_path, "tune", "hangs:application", *three)
+    assert number == LAB, output
+    assert "--setup, --env" in output
 
 
 @pytest.mark.exhaustive
 @pytest.mark.measured
-def test_one_that_grows_past_its_limit_is_told_so_and_is_no_winner(tmp_path: Path) -> None:
-    number, told = ended(
+def test_an_app_that_grows_past_its_limit_is_reported_and_is_no_winner(tmp_path: Path) -> None:
+    number, output = ended(
         tmp_path, "compare", "grows:application", "--stack", "waitress", *SHORT, "--memory", "200MB"
     )
     # Without control groups its allocations fail, and so do its requests.
-    assert "its memory limit was reached" in told or "requests failed" in told
-    assert number == LAB or "cannot tell" in told, told
+    assert "its memory limit was reached" in output or "requests failed" in output
+    assert number == LAB or "cannot tell" in output, output

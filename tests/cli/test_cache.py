@@ -36,10 +36,10 @@ def test_what_is_kept_is_shown_as_lines_and_as_json(made: Path) -> None:
     assert shown.returncode == 0
     assert f"envs/{made.name}" in shown.stdout
     assert "the client tiny" in shown.stdout
-    told = json.loads(velodrome(None, "cache", "--json").stdout)
-    (one,) = told["kept"]
-    assert (one["kind"], one["name"], one["in_use"]) == ("envs", made.name, False)
-    assert 0 < one["freed_bytes"] <= one["size_bytes"] == told["size_bytes"]
+    document = json.loads(velodrome(None, "cache", "--json").stdout)
+    (entry,) = document["kept"]
+    assert (entry["kind"], entry["name"], entry["in_use"]) == ("envs", made.name, False)
+    assert 0 < entry["freed_bytes"] <= entry["size_bytes"] == document["size_bytes"]
 
 
 def test_an_empty_cache_is_no_error(tmp_path: Path) -> None:

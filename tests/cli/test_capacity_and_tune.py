@@ -137,7 +137,7 @@ def test_of_two_servers_the_one_that_waits_for_many_at_once_is_recommended() -> 
     assert found["schema"] == "velodrome/tune/1"
     assert found["recommended"]["stack"] == "socketserver-threading", found["sentence"]
     assert found["proof"]["throughput_rps"] > 50
-    fates = {one["stack"]: one["fate"] for one in found["candidates"]}
+    fates = {candidate["stack"]: candidate["fate"] for candidate in found["candidates"]}
     assert fates["socketserver-single"] in {"by arithmetic", "behind", "runner-up"}
 
 
@@ -198,13 +198,13 @@ def test_latency_over_load_overload_and_cold_start_of_a_server_with_one_slot_are
     if found["ending"] not in {"converged", "not converged"}:
         pytest.skip(found["sentence"])
     assert found["claim"]["proven"]
-    assert [one["share"] for one in found["load"]] == [0.2, 0.5, 0.8, 0.95]
-    known = [one["ms"] for one in found["load"] if one["ms"] is not None]
+    assert [point["share"] for point in found["load"]] == [0.2, 0.5, 0.8, 0.95]
+    known = [point["ms"] for point in found["load"] if point["ms"] is not None]
     assert known == sorted(known)
-    assert all(one > 2 for one in known)
-    for one in found["overload"]:
-        if one["goodput_rps"] is not None:
-            assert one["goodput_rps"] < 500  # one slot of 2 ms
+    assert all(latency_ms > 2 for latency_ms in known)
+    for overload in found["overload"]:
+        if overload["goodput_rps"] is not None:
+            assert overload["goodput_rps"] < 500  # one slot of 2 ms
     assert found["cold_starts"] >= 5
     assert 0 < found["cold_start_s"]["low"] <= found["cold_start_s"]["mid"]
 

@@ -63,7 +63,7 @@ def test_an_app_is_ranked_and_what_to_paste_is_reported(tmp_path: Path) -> None:
     assert (tmp_path / "out" / "results.jsonl").read_text() == stored
     trials = [json.loads(line) for line in stored.splitlines()[1:]]
     profiled = [trial for trial in trials if trial["kind"] == "profile"]
-    assert [one["trial"]["question"] for one in profiled] == ["plain:application~app"]
+    assert [trial["trial"]["question"] for trial in profiled] == ["plain:application~app"]
     assert {
         (trial["kind"], trial["trial"]["contestant"]["stack"]) for trial in trials if trial not in profiled
     } == {
@@ -74,7 +74,7 @@ def test_an_app_is_ranked_and_what_to_paste_is_reported(tmp_path: Path) -> None:
     assert again.returncode == 0, again.stderr
 
 
-def test_answers_that_are_not_right_are_told_at_once_and_nothing_is_measured(tmp_path: Path) -> None:
+def test_answers_that_are_not_right_are_reported_at_once_and_nothing_is_measured(tmp_path: Path) -> None:
     ended = velodrome(tmp_path, *PLAIN, *SHORT, "--request", "GET /nope", "--out", "out")
     assert ended.returncode == 2
     assert "it answers GET /nope with status 404, not 2xx: «no such thing»" in ended.stderr
@@ -114,7 +114,7 @@ def test_the_one_after_runs_when_the_first_look_is_terminated_and_nothing_is_lef
     assert list(tmp_path.glob("cache/looks/look-*")) == []
 
 
-def test_what_cannot_be_asked_for_is_told_with_the_cure(tmp_path: Path) -> None:
+def test_a_stack_that_cannot_serve_the_app_is_refused_with_the_cure(tmp_path: Path) -> None:
     ended = velodrome(tmp_path, *PLAIN, "--stack", "uvicorn")
     assert ended.returncode == 2, ended.stderr
     assert "wsgi, which uvicorn is not" in ended.stderr

@@ -24,7 +24,7 @@ def test_a_comparison_is_shown_with_its_servers_loads_and_length_and_writes_noth
     assert {path.name for path in tmp_path.iterdir()} - {"__pycache__"} == {"shop.py"}
 
 
-def test_a_rate_that_only_the_race_finds_is_said_to_be_found_and_how(tmp_path: Path) -> None:
+def test_a_rate_that_only_the_race_finds_is_announced_with_how_it_is_found(tmp_path: Path) -> None:
     (tmp_path / "shop.py").write_text(SHOP)
     shown = velodrome(tmp_path, "compare", "shop:application", "--stack", "waitress", "--dry-run")
     assert shown.returncode == 0, shown.stderr
@@ -57,7 +57,7 @@ def test_a_search_shows_the_loads_it_begins_with_and_how_it_goes_on(tmp_path: Pa
     assert shown.returncode == 0, shown.stderr
     plan = json.loads(shown.stdout)
     (session,) = plan["sessions"]
-    assert [one["load"] for one in session["loads"]] == ["closed-1", "closed-32"]
+    assert [load["load"] for load in session["loads"]] == ["closed-1", "closed-32"]
     assert len(plan["environments"]) == 1
     assert "40 loads at most" in "".join(plan["adaptive"])
     assert "20, 50, 80, 95 %" in "".join(plan["adaptive"])
@@ -69,7 +69,7 @@ def test_a_search_shows_the_loads_it_begins_with_and_how_it_goes_on(tmp_path: Pa
 def test_a_tuning_shows_the_first_load_of_each_stack_once_and_its_budget(tmp_path: Path) -> None:
     words = ["--recipe", "hello", "--stack", "uvicorn*", "--budget", "3m", "--dry-run"]
     plan = json.loads(velodrome(tmp_path, "tune", *words, "--json").stdout)
-    stacks = [one["stack"] for one in plan["sessions"]]
+    stacks = [session["stack"] for session in plan["sessions"]]
     assert len(stacks) > 1
     assert len(stacks) == len(set(stacks)) == len(plan["environments"])
     assert plan["budget_s"] == 180
@@ -83,6 +83,6 @@ def test_a_diff_of_revisions_shows_its_blocks_and_that_more_may_follow(tmp_path:
     assert len(undecided["sessions"]) == 2 * 4
     assert undecided["adaptive"]
     fixed = json.loads(velodrome(folder, "diff", *words, "--blocks", "1").stdout)
-    assert [one["question"] for one in fixed["sessions"]] == ["before", "after"]
+    assert [session["question"] for session in fixed["sessions"]] == ["before", "after"]
     assert not fixed["adaptive"]
     assert not (folder / "runs").exists()

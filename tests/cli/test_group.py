@@ -71,7 +71,7 @@ def test_a_group_ends_with_all_claims_and_is_resumed(group: Path) -> None:
     assert (group / "out/a/results.jsonl").read_bytes() == before
 
 
-def test_a_part_of_a_group_is_asked_of_its_study(group: Path) -> None:
+def test_a_part_of_a_group_is_refused_with_the_studies_to_run(group: Path) -> None:
     ended = with_own_cache(group, "run", "./few", "--only", "hello")
     assert ended.returncode == 2
     assert "--only hello: it is for one study; run one of: few/a.toml, few/b.toml" in ended.stderr

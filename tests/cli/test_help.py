@@ -30,7 +30,7 @@ def test_help_and_version_import_nothing_heavy(words: list[str]) -> None:
     assert modules & HEAVY == set()
     if len(words) == 2:
         module, _ = COMMANDS[words[0]]
-        others = {f"velodrome.cli.{one}" for one, _ in COMMANDS.values()} - {f"velodrome.cli.{module}"}
+        others = {f"velodrome.cli.{name}" for name, _ in COMMANDS.values()} - {f"velodrome.cli.{module}"}
         # `run` has an option of the lists.
         assert modules & others <= {"velodrome.cli.lists"}
 

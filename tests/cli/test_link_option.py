@@ -24,12 +24,12 @@ loads = [{connections = 1, duration = 1}]
 
 
 def test_questions_without_a_link_get_it_and_its_name() -> None:
-    asked = choose(study(TWO), RaceSpec("", link=between("rtt=160ms,loss=1%")))
-    assert [(question.name, question.link) for question in asked.questions] == [
+    chosen = choose(study(TWO), RaceSpec("", link=between("rtt=160ms,loss=1%")))
+    assert [(question.name, question.link) for question in chosen.questions] == [
         ("hello-rtt160ms-loss1%", Link(160, loss=0.01)),
         ("far-rtt20ms", Link(20)),
     ]
-    assert "over a link of 160 ms, 1 % loss" in asked.questions[0].about
+    assert "over a link of 160 ms, 1 % loss" in chosen.questions[0].about
     assert [question.link for question in choose(study(TWO), RaceSpec("")).questions] == [None, Link(20)]
 
 
@@ -42,6 +42,6 @@ def test_a_link_that_makes_no_sense_is_refused_with_what_to_write() -> None:
 
 @pytest.mark.parametrize("pattern", ["hello/uvicorn", "hello", "hello-rtt160ms/uvicorn", "hello-*"])
 def test_only_takes_the_name_of_a_question_with_and_without_its_link(pattern: str) -> None:
-    asked = choose(study(TWO), RaceSpec("", link=between("rtt=160ms")))
-    sessions = matrix.lay_out(asked, catalog.stacks(), (pattern,)).sessions
+    chosen = choose(study(TWO), RaceSpec("", link=between("rtt=160ms")))
+    sessions = matrix.lay_out(chosen, catalog.stacks(), (pattern,)).sessions
     assert {trial.cell for session in sessions for trial in session.trials} == {"hello-rtt160ms/uvicorn"}

@@ -24,7 +24,7 @@ def test_the_document_counts_every_request(third_party: str) -> None:
     assert document["connections"]["asked"] == 4
 
 
-def test_an_open_loop_is_told_with_its_lag(third_party: str) -> None:
+def test_an_open_loop_is_reported_with_its_lag(third_party: str) -> None:
     shown = load(third_party, "-n", "60", "-R", "300").stdout
     assert "open loop, constant 300/s" in shown
     assert "from when due" in shown

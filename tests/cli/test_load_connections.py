@@ -84,7 +84,7 @@ def test_connections_go_elsewhere_and_requests_name_the_host(web: ThreadingHTTPS
     assert "--allow-target 192.0.2.1" in refused.stderr
 
 
-def test_tls_is_spoken_as_asked(web: ThreadingHTTPServer, tmp_path: Path) -> None:
+def test_tls_is_spoken_as_configured(web: ThreadingHTTPServer, tmp_path: Path) -> None:
     if shutil.which("openssl") is None:
         pytest.skip("openssl is not here to make a certificate with")
     made, key = tmp_path / "certificate.pem", tmp_path / "key.pem"

@@ -72,15 +72,15 @@ def begin(*words: str) -> subprocess.Popen[str]:
 
 
 def under_conditions(*words: str, end: int) -> tuple[int, dict[str, dict[str, object]], str]:
-    """Let a server have `end` in the middle; return exit code, conditions by name and what is said of the limit."""
-    asked = ("errors > 90%", "errors > 100000", "rate < 1/s", "p90 > 30s")
-    given = [word for condition in asked for word in ("--fail-if", condition)]
+    """Let a server have `end` in the middle; return exit code, conditions by name and the sentence on the limit."""
+    expressions = ("errors > 90%", "errors > 100000", "rate < 1/s", "p90 > 30s")
+    given = [word for condition in expressions for word in ("--fail-if", condition)]
     with server() as target, begin(target.url, *words, *given, "--json") as load:
         target.await_answers(200)
         target.send(end)
         out, _ = load.communicate(timeout=30)
     document = json.loads(out)
-    conditions = {one["condition"]: one for one in document["conditions"]}
+    conditions = {condition["condition"]: condition for condition in document["conditions"]}
     return load.returncode, conditions, document["limit"]["sentence"]
 
 
@@ -88,7 +88,7 @@ def test_a_server_that_is_killed_fails_every_condition_though_few_requests_faile
     code, conditions, sentence = under_conditions("-c", "4", "-z", "3s", end=signal.SIGKILL)
     assert code == 1
     assert SILENT.match(sentence)
-    assert {name for name, one in conditions.items() if one["holds"]} == set(conditions)
+    assert {name for name, condition in conditions.items() if condition["holds"]} == set(conditions)
     because = conditions["errors > 90%"]["because"]
     assert isinstance(because, list)
     assert because[0]["value"] < 0.9

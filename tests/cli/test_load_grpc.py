@@ -86,10 +86,10 @@ def document(*words: str) -> dict[str, object]:
 
 def test_the_server_says_what_its_calls_are(greeter: Greeter) -> None:
     shape = ["-n", "60", "-c", "2", "-m", "3"]
-    told = document(greeter.url(), "--data", '{"name": "Ada"}', "--expect-data", RIGHT, *shape)
-    assert told["ok"] == told["requests"] == 60
-    assert told["connections"] == {"asked": 2, "opened": 2, "reopened": 0, "answered": 2}
-    assert told["streams"] == {"asked": 6, "without_room": 0}
+    result = document(greeter.url(), "--data", '{"name": "Ada"}', "--expect-data", RIGHT, *shape)
+    assert result["ok"] == result["requests"] == 60
+    assert result["connections"] == {"asked": 2, "opened": 2, "reopened": 0, "answered": 2}
+    assert result["streams"] == {"asked": 6, "without_room": 0}
 
 
 def test_a_file_says_it_as_well_and_the_report_names_the_call(greeter: Greeter) -> None:
@@ -111,15 +111,15 @@ def test_a_file_says_it_as_well_and_the_report_names_the_call(greeter: Greeter) 
 def test_every_kind_of_call_is_made_as_the_server_describes_it(
     greeter: Greeter, method: str, kind: str, more: list[str]
 ) -> None:
-    told = document(greeter.url(method), *more, "-n", "20", "-c", "2")
-    assert told["ok"] == 20, told["examples"]
-    assert told["load"]["kind"] == kind  # type: ignore[index]
+    result = document(greeter.url(method), *more, "-n", "20", "-c", "2")
+    assert result["ok"] == 20, result["examples"]
+    assert result["load"]["kind"] == kind  # type: ignore[index]
 
 
 def test_an_open_loop_spreads_over_few_connections(greeter: Greeter) -> None:
-    told = document(greeter.url(), "--data", "{}", "-R", "100", "-n", "60")
-    assert told["ok"] == 60
-    assert told["load"]["streams"] == 100  # type: ignore[index]
+    result = document(greeter.url(), "--data", "{}", "-R", "100", "-n", "60")
+    assert result["ok"] == 60
+    assert result["load"]["streams"] == 100  # type: ignore[index]
 
 
 def test_a_wrong_answer_is_shown_by_what_it_says(greeter: Greeter) -> None:
@@ -136,9 +136,9 @@ def test_a_server_is_loaded_over_tls_when_its_authority_is_named(greeter: Greete
     refused = load(url, *words)
     assert refused.returncode == 1
     assert "not trusted" in refused.stdout
-    asked = load(url, "-n", "5")
-    assert asked.returncode == 2
-    assert "--cacert FILE" in asked.stderr
+    reflected = load(url, "-n", "5")
+    assert reflected.returncode == 2
+    assert "--cacert FILE" in reflected.stderr
 
 
 @pytest.mark.parametrize(
@@ -179,7 +179,7 @@ def test_what_makes_no_sense_is_one_sentence_and_exit_code_2(
     assert len(ended.stderr.splitlines()) == 1
 
 
-def test_nobody_there_is_refused_and_told_with_the_cure() -> None:
+def test_nobody_there_is_refused_and_reported_with_the_cure() -> None:
     call = "grpc://127.0.0.1:1/helloworld.Greeter/SayHello"
     ended = load(call, "--proto", str(PROTO), "-n", "3")
     assert (ended.returncode, "refused 3" in ended.stdout) == (1, True)

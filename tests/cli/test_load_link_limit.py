@@ -97,7 +97,7 @@ def test_a_round_trip_that_is_all_an_answer_takes_shows_the_link() -> None:
     assert "its round trip is 20" in found["sentence"]
 
 
-def test_answers_that_trickle_in_are_not_said_to_be_the_servers_fault() -> None:
+def test_answers_that_trickle_in_are_not_reported_as_the_servers_fault() -> None:
     with served("large", Link(rate_mbit=8.0)) as (between, url):
         found = limit(between, url, "-c", "8", "-z", "3s", "--drain", "3s")
     assert found["at"] == "cannot tell", found

@@ -1,4 +1,4 @@
-"""What `velodrome load` makes of what it was asked: notes where it differs, and refusals with their cure."""
+"""What `velodrome load` makes of what it was given: notes where it differs, and refusals with their cure."""
 
 import base64
 import json
@@ -31,7 +31,7 @@ def server(kind: str) -> Iterator[str]:
             process.kill()
 
 
-def test_a_file_that_cannot_be_written_is_told_before_anything_is_sent(shop: str, tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_written_is_reported_before_anything_is_sent(shop: str, tmp_path: Path) -> None:
     for option, place, why in (
         ("--hdr", tmp_path / "none" / "x.hlog", "there is no folder"),
         ("--csv", tmp_path, "it is a folder"),
@@ -91,12 +91,12 @@ def test_a_low_limit_of_open_files_makes_the_usual_connections_fewer_and_refuses
     usual = load(*words, program=few)
     assert usual.returncode == 0, usual.stderr
     assert "Up to 66 connections at once instead of 1 000" in usual.stdout
-    asked = load(*words, "-c", "1000", program=few)
-    assert asked.returncode == 3
-    assert "the hard limit (RLIMIT_NOFILE) is 200" in asked.stderr
+    refused = load(*words, "-c", "1000", program=few)
+    assert refused.returncode == 3
+    assert "the hard limit (RLIMIT_NOFILE) is 200" in refused.stderr
 
 
-def test_a_redirect_is_told_with_what_to_do() -> None:
+def test_a_redirect_is_reported_with_what_to_do() -> None:
     with server("moved") as url:
         ended = load(url, "-n", "3")
     sentence = " ".join(ended.stdout.split())

@@ -50,7 +50,7 @@ def mix(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_mix_is_sent_by_weight_and_told_by_name(shop: str, mix: Path) -> None:
+def test_a_mix_is_sent_by_weight_and_reported_by_name(shop: str, mix: Path) -> None:
     ended = load(shop, "--requests-file", mix, "-n", "300", "-c", "4", "--json")
     document = json.loads(ended.stdout)
     rows = {row["name"]: row for row in document["by_request"]}
@@ -59,21 +59,21 @@ def test_a_mix_is_sent_by_weight_and_told_by_name(shop: str, mix: Path) -> None:
     assert rows["item"]["ok"] == rows["item"]["requests"]
     assert rows["order"]["ok"] == rows["order"]["requests"]
     assert rows["lost"]["outcomes"]["bad_status"] == rows["lost"]["requests"] > 0
-    asked = seen(shop)
-    items = [line for line in asked if line.startswith("GET /items/")]
+    received = seen(shop)
+    items = [line for line in received if line.startswith("GET /items/")]
     assert len(items) == rows["item"]["requests"]
     assert all(re.fullmatch(r"GET /items/[1-9] [0-9a-f]{8}", line) for line in items)
-    orders = [line for line in asked if line.startswith("POST")]
+    orders = [line for line in received if line.startswith("POST")]
     assert len(set(orders)) == len(orders) == rows["order"]["requests"], "each has a number of its own"
 
 
-def test_the_same_seed_asks_the_same(shop: str, mix: Path) -> None:
+def test_the_same_seed_sends_the_same(shop: str, mix: Path) -> None:
     words: list[str | Path] = [shop, "--requests-file", mix, "-n", "40", "-c", "1"]
     load(*words, "--seed", "7")
     load(*words, "--seed", "7")
     load(*words, "--seed", "8")
-    asked = seen(shop)
-    assert asked[:40] == asked[40:80] != asked[80:]
+    received = seen(shop)
+    assert received[:40] == received[40:80] != received[80:]
 
 
 def test_the_report_has_a_line_for_each_request(shop: str, mix: Path) -> None:

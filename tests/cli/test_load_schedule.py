@@ -23,7 +23,7 @@ def steps(*words: str) -> list[dict[str, Any]]:
     return found
 
 
-def test_each_step_is_told_by_itself(third_party: str) -> None:
+def test_each_step_is_reported_by_itself(third_party: str) -> None:
     found = steps(third_party, "-R", "50..150", "--step", "50", "--every", "400ms")
     assert [step["rate"] for step in found] == [50, 100, 150]
     assert [step["requests"] for step in found] == [20, 40, 60]
@@ -37,7 +37,7 @@ def test_steps_go_down_too_and_the_last_rate_is_the_one_named(third_party: str) 
     assert [step["rate"] for step in found] == [150, 50, 20, 20]
 
 
-def test_a_ramp_is_told_in_ten_parts(third_party: str) -> None:
+def test_a_ramp_is_reported_in_ten_parts(third_party: str) -> None:
     found = steps(third_party, "-R", "0..200", "--ramp", "1s")
     assert [step["requests"] for step in found] == [1, 3, 5, 7, 9, 11, 13, 15, 17, 19]
     assert (found[3]["rate"], found[3]["to_rate"]) == (60, 80)

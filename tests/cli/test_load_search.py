@@ -63,7 +63,7 @@ def test_throughput_of_two_slots_stops_rising_at_two_connections() -> None:
 @pytest.mark.exhaustive
 @measured
 @two_cpus
-def test_a_condition_that_always_holds_is_told_and_ends_with_1() -> None:
+def test_a_condition_that_always_holds_is_reported_and_ends_with_1() -> None:
     with server("slots") as url:
         ended = load(url, "-R", "auto", "-z", "300ms", "--fail-if", "max > 1ms")
     assert ended.returncode == 1
@@ -77,8 +77,8 @@ def test_no_rate_is_searched_where_one_in_ten_is_answered_wrongly_at_any() -> No
     with server("moody") as url:
         ended = load(url, "-R", "auto", "-z", "300ms")
         assert ended.returncode == 1
-        told = " ".join(ended.stdout.split())
-        assert "10 % of the answers are wrong at any rate: say --fail-if 'errors > 20%' or correct" in told
+        output = " ".join(ended.stdout.split())
+        assert "10 % of the answers are wrong at any rate: say --fail-if 'errors > 20%' or correct" in output
         assert "[" not in ended.stderr, "it tried a rate"
 
 

@@ -27,7 +27,7 @@ def test_the_version_is_the_crates() -> None:
 
 
 def who() -> str:
-    """Return our own name: where it is not said whom servers run as, root reads that they run as root."""
+    """Return our own name: where no option names whom servers run as, root reads that they run as root."""
     return pwd.getpwuid(os.geteuid()).pw_name
 
 

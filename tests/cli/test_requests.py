@@ -1,4 +1,4 @@
-"""`velodrome requests`, as a user runs it: what it prints can be edited and asked."""
+"""`velodrome requests`, as a user runs it: what it prints can be edited and sent."""
 
 import subprocess
 import sys
@@ -27,7 +27,7 @@ def log(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_log_becomes_a_file_that_can_be_asked(log: Path, tmp_path: Path, shop: str) -> None:
+def test_a_log_becomes_a_file_that_can_be_sent(log: Path, tmp_path: Path, shop: str) -> None:
     ended = run("requests", "--access-log", log)
     assert ended.returncode == 0, ended.stderr
     assert "100 requests in 60 s" in ended.stderr
@@ -36,9 +36,9 @@ def test_a_log_becomes_a_file_that_can_be_asked(log: Path, tmp_path: Path, shop:
     path.write_text(ended.stdout)
     [item] = file.read(path)
     assert (item.name, item.weight) == ("GET /items/*?page=*", 90)
-    asked = run("load", shop, "--requests-file", path, "-n", "20", "--json")
-    assert asked.returncode == 0, asked.stderr
-    assert '"ok": 20' in asked.stdout
+    loaded = run("load", shop, "--requests-file", path, "-n", "20", "--json")
+    assert loaded.returncode == 0, loaded.stderr
+    assert '"ok": 20' in loaded.stdout
 
 
 def test_what_cannot_be_shown_is_one_sentence(log: Path, tmp_path: Path) -> None:
@@ -53,7 +53,7 @@ def test_what_cannot_be_shown_is_one_sentence(log: Path, tmp_path: Path) -> None
         assert sentence in ended.stderr
 
 
-def test_headers_are_written_without_their_values_and_asked_with_them(
+def test_headers_are_written_without_their_values_and_sent_with_them(
     log: Path, tmp_path: Path, shop: str
 ) -> None:
     ended = run("requests", "--access-log", log, "-H", "X-Trace: s3cret")
@@ -64,7 +64,7 @@ def test_headers_are_written_without_their_values_and_asked_with_them(
     refused = run("load", shop, "--requests-file", path, "-n", "20")
     assert refused.returncode == 2
     assert "the value of X-Trace is a secret and was not stored; pass it again: --header" in refused.stderr
-    asked = run("load", shop, "--requests-file", path, "-n", "20", "-H", "X-Trace: s3cret", "--json")
-    assert '"ok": 20' in asked.stdout, asked.stderr
+    loaded = run("load", shop, "--requests-file", path, "-n", "20", "-H", "X-Trace: s3cret", "--json")
+    assert '"ok": 20' in loaded.stdout, loaded.stderr
     with urllib.request.urlopen(f"{shop}/seen", timeout=10) as answer:
         assert b" s3cret" in answer.read()

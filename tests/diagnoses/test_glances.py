@@ -142,7 +142,7 @@ def test_of_several_workers_each_counts() -> None:
     assert glances(figures(40, workers=2, server_cpus=2)) == {}
 
 
-def test_what_is_said_has_the_figures_that_speak_for_it() -> None:
+def test_the_sentence_has_the_figures_that_speak_for_it() -> None:
     assert glances(SUSPICIOUS["nodelay"])["nodelay"] == (
         "p50 42.5 ms on reused connections, 0.4 ms on the first request of one"
     )

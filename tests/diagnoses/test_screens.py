@@ -434,8 +434,8 @@ def test_requests_that_fail_alone_do_not_fail_because_of_others(name: str) -> No
 
 
 def test_a_screen_looks_for_marks_that_the_heartbeat_sets() -> None:
-    watched = [one for seen in SUSPICIOUS.values() for one in (seen.watched, seen.watched_alone) if one]
-    seen = {mark for one in watched for mark in one.shares}
+    watched = [watch for seen in SUSPICIOUS.values() for watch in (seen.watched, seen.watched_alone) if watch]
+    seen = {mark for watch in watched for mark in watch.shares}
     assert seen == set(NAMES)
 
 
@@ -445,16 +445,16 @@ def test_a_screen_asks_for_packages_that_the_heartbeat_reports() -> None:
 
 def test_a_screen_looks_for_waits_that_the_heartbeat_knows() -> None:
     suspicious = [symptoms.watched_alone for symptoms in SUSPICIOUS.values() if symptoms.watched_alone]
-    assert {name for watched in suspicious for name in watched.waiting} <= {one.name for one in WAITS}
+    assert {name for watched in suspicious for name in watched.waiting} <= {wait.name for wait in WAITS}
     queued = with_threads("-", 0, "aiohttp", k=60)
     assert queued.watched is not None
     found = [
         catalogue()["connector-limit"].screen(
             replace(queued, watched=replace(queued.watched, waiting=waiting))
         )
-        for waiting in ({}, {next(one.name for one in WAITS if "aiohttp" in one.file): 64})
+        for waiting in ({}, {next(wait.name for wait in WAITS if "aiohttp" in wait.file): 64})
     ]
-    first, second = (one.likelihood for one in found if isinstance(one, Suspect))
+    first, second = (suspect.likelihood for suspect in found if isinstance(suspect, Suspect))
     assert second > first
 
 
@@ -778,12 +778,12 @@ def test_what_grows_until_the_process_is_replaced_grows() -> None:
     leak = catalogue()["connections-leak"]
     lives = (40, 10, 130, 10, 230, 10, 330, 10, 45)  # of every second load; it ended after the fourth
     found = leak.screen(
-        replace(SEEN, descriptors=tuple((1000 * n, float(one)) for n, one in enumerate(lives)))
+        replace(SEEN, descriptors=tuple((1000 * n, float(count)) for n, count in enumerate(lives)))
     )
     assert isinstance(found, Suspect)
     short = (40, 10, 330, 10, 45, 10, 340, 10, 41)
     found = leak.screen(
-        replace(SEEN, descriptors=tuple((1000 * n, float(one)) for n, one in enumerate(short)))
+        replace(SEEN, descriptors=tuple((1000 * n, float(count)) for n, count in enumerate(short)))
     )
     assert isinstance(found, Unknown)
 

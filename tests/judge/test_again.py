@@ -20,7 +20,7 @@ SHOP = App("shop:app", "wsgi", "/shop/.venv/bin/python", "/shop", (Request("cart
 LOADS = (Load(Closed(32), 2.0), Load(Open(300), 2.0))
 
 
-def asked(app: App = SHOP, link: Link | None = None, limits: Limits | None = None) -> dict[str, Any]:
+def parsed(app: App = SHOP, link: Link | None = None, limits: Limits | None = None) -> dict[str, Any]:
     """What `velodrome compare` itself understands of the command, option by option."""
     question = Question("shop", app.recipe, LOADS, link=link, app=app)
     line = standings.command_again(app, Contestant("waitress"), question, limits or Limits())
@@ -32,20 +32,20 @@ def asked(app: App = SHOP, link: Link | None = None, limits: Limits | None = Non
     return typer.main.get_command(of_compare).make_context("compare", words[2:]).params
 
 
-def test_app_stack_interpreter_folder_and_loads_are_said() -> None:
-    told = asked()
-    assert told["app"] == ["shop:app"]
-    assert told["stack"] == ["waitress"]
-    assert (told["python"], told["cwd"]) == ("/shop/.venv/bin/python", "/shop")
-    assert told["request"] == ["GET /cart?id=7"]
-    assert (told["connections"], told["length"], float(told["rate"])) == (32, "2s", 300)
+def test_app_stack_interpreter_folder_and_loads_are_repeated() -> None:
+    options = parsed()
+    assert options["app"] == ["shop:app"]
+    assert options["stack"] == ["waitress"]
+    assert (options["python"], options["cwd"]) == ("/shop/.venv/bin/python", "/shop")
+    assert options["request"] == ["GET /cart?id=7"]
+    assert (options["connections"], options["length"], float(options["rate"])) == (32, "2s", 300)
 
 
 def test_a_servicer_is_repeated_with_its_description() -> None:
     assert (
-        asked(replace(SHOP, form="servicer", proto="/shop/my shop.proto"))["proto"] == "/shop/my shop.proto"
+        parsed(replace(SHOP, form="servicer", proto="/shop/my shop.proto"))["proto"] == "/shop/my shop.proto"
     )
-    assert asked()["proto"] == ""
+    assert parsed()["proto"] == ""
 
 
 @pytest.mark.parametrize(
@@ -58,37 +58,37 @@ def test_a_servicer_is_repeated_with_its_description() -> None:
     ],
 )
 def test_what_was_measured_over_a_link_is_repeated_over_it(link: Link) -> None:
-    assert surroundings.read_link(asked(link=link)["link"]) == link
-    assert asked()["link"] == ""
+    assert surroundings.read_link(parsed(link=link)["link"]) == link
+    assert parsed()["link"] == ""
 
 
 def test_an_interface_is_named_only_where_its_user_named_it() -> None:
-    assert asked(replace(SHOP, named_interface="asgi"))["interface"] == "asgi"
-    assert asked()["interface"] == ""
+    assert parsed(replace(SHOP, named_interface="asgi"))["interface"] == "asgi"
+    assert parsed()["interface"] == ""
 
 
-def test_limits_third_parties_and_names_of_variables_are_said() -> None:
+def test_limits_third_parties_and_names_of_variables_are_repeated() -> None:
     app = replace(SHOP, variables=("TOKEN",), third_parties=(ThirdParty("PAY", "lognormal(50ms,0.4)"),))
-    told = asked(app, limits=Limits(cpus=1, memory_bytes=512 << 20))
-    assert told["env"] == ["TOKEN"]
-    assert told["upstream"] == ["PAY=latency:lognormal(50ms,0.4)"]
-    assert told["cpus"] == 1
-    assert Limits.of(1, told["memory"]) == Limits(cpus=1, memory_bytes=512 << 20)
+    options = parsed(app, limits=Limits(cpus=1, memory_bytes=512 << 20))
+    assert options["env"] == ["TOKEN"]
+    assert options["upstream"] == ["PAY=latency:lognormal(50ms,0.4)"]
+    assert options["cpus"] == 1
+    assert Limits.of(1, options["memory"]) == Limits(cpus=1, memory_bytes=512 << 20)
 
 
 def test_requests_that_do_not_go_on_a_line_are_those_of_a_file() -> None:
     app = replace(SHOP, requests=(Request("order", "/", "POST", body=Content(base64="/w==")),))
-    assert str(asked(app)["requests"]) == standings.REQUESTS_FILE
+    assert str(parsed(app)["requests"]) == standings.REQUESTS_FILE
 
 
 def test_a_body_of_several_lines_is_that_of_a_file() -> None:
     app = replace(SHOP, requests=(Request("order", "/", "POST", body=Content("{}\n")),))
-    assert str(asked(app)["requests"]) == standings.REQUESTS_FILE
+    assert str(parsed(app)["requests"]) == standings.REQUESTS_FILE
 
 
 def test_an_app_that_was_named_by_its_file_is_found_again() -> None:
-    assert asked(replace(SHOP, source="src"))["env"] == ["PYTHONPATH=src"]
-    assert asked(replace(SHOP, source="src", variables=("PYTHONPATH",)))["env"] == ["PYTHONPATH"]
+    assert parsed(replace(SHOP, source="src"))["env"] == ["PYTHONPATH=src"]
+    assert parsed(replace(SHOP, source="src", variables=("PYTHONPATH",)))["env"] == ["PYTHONPATH"]
 
 
 def test_a_revision_cannot_be_repeated_because_its_folder_is_gone() -> None:
@@ -99,18 +99,18 @@ def test_a_revision_cannot_be_repeated_because_its_folder_is_gone() -> None:
 
 def test_headers_are_to_be_given_again_and_requests_are_lines_all_the_same() -> None:
     cart = Request("GET /cart", "/cart", headers=(("Host", MARK), ("X-Tenant", MARK)))
-    told = asked(replace(SHOP, requests=(cart,), headers=("Host", "X-Tenant")))
-    assert told["header"] == [f"Host: {MARK}", f"X-Tenant: {MARK}"]
-    assert told["request"] == ["GET /cart"]
+    options = parsed(replace(SHOP, requests=(cart,), headers=("Host", "X-Tenant")))
+    assert options["header"] == [f"Host: {MARK}", f"X-Tenant: {MARK}"]
+    assert options["request"] == ["GET /cart"]
 
 
 def test_headers_of_a_file_are_the_files() -> None:
-    told = asked(replace(SHOP, requests=(Request("cart", "/cart", headers=(("Authorization", MARK),)),)))
-    assert not told["header"]
-    assert str(told["requests"]) == standings.REQUESTS_FILE
+    options = parsed(replace(SHOP, requests=(Request("cart", "/cart", headers=(("Authorization", MARK),)),)))
+    assert not options["header"]
+    assert str(options["requests"]) == standings.REQUESTS_FILE
 
 
-def test_what_a_third_party_answers_is_said() -> None:
+def test_what_a_third_party_answers_is_repeated() -> None:
     third = ThirdParty("PAY_URL", "50ms", 0.01, body=Content("{}"), content_type="application/json")
-    told = asked(replace(SHOP, third_parties=(third,)))
-    assert told["upstream"] == ["PAY_URL=latency:50ms,errors:1%,type:application/json,body:{}"]
+    options = parsed(replace(SHOP, third_parties=(third,)))
+    assert options["upstream"] == ["PAY_URL=latency:50ms,errors:1%,type:application/json,body:{}"]

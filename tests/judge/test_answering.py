@@ -33,7 +33,7 @@ def ranks(found: Answer) -> dict[str, int | None]:
     return {standing.contestant: standing.rank for standing in found.standings}
 
 
-def test_one_winner_is_told_with_its_lead_and_interval() -> None:
+def test_one_winner_is_reported_with_its_lead_and_interval() -> None:
     found = answer([*FAST, *SLOW])
     assert (found.outcome, found.best) == (Outcome.WINNER, ("granian",))
     assert found.sentence.startswith("For an endpoint that answers at once, 84 bytes: granian · rsgi, 1.9")
@@ -45,7 +45,7 @@ def test_one_winner_is_told_with_its_lead_and_interval() -> None:
     assert loser.ratio_to_best.low < 0.509 < loser.ratio_to_best.high
 
 
-def test_a_small_lead_is_told_in_percent() -> None:
+def test_a_small_lead_is_reported_in_percent() -> None:
     found = answer([*steady("granian", [1200] * 3), *steady("uvicorn", [1000] * 3)])
     assert "20 % [+" in found.sentence
     assert "ahead of uvicorn · uvloop" in found.sentence
@@ -306,8 +306,8 @@ def test_what_is_not_settled_is_pasted_for_those_who_ask() -> None:
     found = answer(list[Result](noisy))
     assert (found.outcome, found.deploy) == (Outcome.CANNOT_TELL, "")
     assert found.best
-    asked = with_paste(Verdict("study", "A study", 1, (found,), ())).answers[0].deploy
-    assert asked.endswith("\npython -m server --bind=127.0.0.1:8000 yourmodule:app")
+    pasted = with_paste(Verdict("study", "A study", 1, (found,), ())).answers[0].deploy
+    assert pasted.endswith("\npython -m server --bind=127.0.0.1:8000 yourmodule:app")
 
 
 def test_knobs_and_interpreters_are_contestants_of_their_own() -> None:

@@ -130,14 +130,14 @@ OPEN = replace(CLOSED, open_loop=True, due_rps=5_000.0, lag_p99_ms=0.04)
         (replace(CLOSED, fastest_ms=None), Limit.UNKNOWN, "no latency"),
     ],
 )
-def test_the_limit_is_told_from_the_facts(evidence: Evidence, at: Limit, sentence: str) -> None:
+def test_the_limit_is_found_from_the_facts(evidence: Evidence, at: Limit, sentence: str) -> None:
     found = bottleneck(evidence)
     assert found.at is at, found.sentence
     assert sentence in found.sentence
     assert found.sentence.endswith(".")
 
 
-def test_what_was_looked_at_is_told_beside() -> None:
+def test_what_was_looked_at_is_reported_beside_it() -> None:
     assert bottleneck(replace(OPEN, server=BUSY)).facts == (
         "Generator: 20 % of its core, io_uring, waited 0.10 % of the time for a CPU, lag p99 0.04 ms, "
         "bytes unsent in 0 % of looks at its sockets. "
@@ -145,6 +145,6 @@ def test_what_was_looked_at_is_told_beside() -> None:
     )
 
 
-def test_what_was_not_told_is_left_out() -> None:
+def test_what_is_not_known_is_left_out() -> None:
     bare = replace(CLOSED, queued_share=None, looks=0)
     assert bottleneck(bare).facts == "Generator: 20 % of its core, io_uring."

@@ -122,9 +122,9 @@ def test_blocks_clearly_noisier_than_presumed_are_believed_alone_with_three_degr
 def test_two_that_wait_are_told_apart_by_less_than_two_that_compute() -> None:
     def pair(noise: float) -> bool:
         found = Comparison([Sample("a", {0: 200.0}, noise=noise), Sample("b", {0: 190.0}, noise=noise)])
-        told = found.pair("a", "b")
-        assert told is not None
-        return told.settled
+        compared = found.pair("a", "b")
+        assert compared is not None
+        return compared.settled
 
     assert (pair(0.006), pair(NOISE)) == (True, False)
 

@@ -86,9 +86,9 @@ def test_interpreter_app_and_address_are_replaced(command: tuple[str, ...], line
     ],
 )
 def test_what_is_pasted_says_for_how_many_cpus_and_that_the_access_log_was_off(server: str, log: str) -> None:
-    told = circumstances(made.measured(made.trial("one"), 300.0), catalog.servers()[server])
-    assert told.startswith("Measured for 1 CPU")
-    assert log in told
+    text = circumstances(made.measured(made.trial("one"), 300.0), catalog.servers()[server])
+    assert text.startswith("Measured for 1 CPU")
+    assert log in text
 
 
 def test_a_line_that_starts_nothing_has_no_such_comment() -> None:

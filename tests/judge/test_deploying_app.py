@@ -35,7 +35,9 @@ def test_a_server_that_is_there_is_not_installed_again() -> None:
 LABORATORY = ("graceful", "log-level", "kill-", "=10000", "--timeout=120")
 
 
-@pytest.mark.parametrize("stack", [name for name, one in catalog.stacks().items() if one.interface in SERVED])
+@pytest.mark.parametrize(
+    "stack", [name for name, stack in catalog.stacks().items() if stack.interface in SERVED]
+)
 def test_no_server_is_deployed_as_a_laboratory_wants_it(stack: str) -> None:
     app = App("shop:app", catalog.stack(stack).interface, PYTHON, "/shop")
     line = pasted(app, stack)
@@ -65,9 +67,9 @@ def test_variables_are_named_before_the_command_and_their_values_nowhere() -> No
 def test_waitress_is_silent_about_requests_that_wait_for_a_thread_as_it_was_measured() -> None:
     """Its own command line logs each of them, and has no option against it."""
     app = App("shop:app", "wsgi", PYTHON, "/shop", packages={"waitress": "3.0.2"})
-    told = pasted(app, "waitress")
-    assert 'logging.getLogger("waitress").setLevel(logging.ERROR)' in told
-    assert "threads=4, backlog=2048, connection_limit=1000, asyncore_use_poll=True)" in told
+    text = pasted(app, "waitress")
+    assert 'logging.getLogger("waitress").setLevel(logging.ERROR)' in text
+    assert "threads=4, backlog=2048, connection_limit=1000, asyncore_use_poll=True)" in text
 
 
 @pytest.mark.parametrize("stack", ["waitress", "bjoern", "pyuwsgi"])
@@ -85,11 +87,11 @@ def test_a_program_serves_a_django_site_with_its_settings(
     stack: str, served: dict[str, str], imports: str
 ) -> None:
     app = App("mall.settings", "wsgi", PYTHON, "/shop", form="django", served=served)
-    told = pasted(app, stack).split("\n")
-    source = "\n".join(told[told.index("cat > serve.py <<'END'") + 1 : told.index("END")])
+    shell = pasted(app, stack).split("\n")
+    source = "\n".join(shell[shell.index("cat > serve.py <<'END'") + 1 : shell.index("END")])
     compile(source, "serve.py", "exec")
     assert imports in source
-    assert told[-1] == "DJANGO_SETTINGS_MODULE=mall.settings python serve.py"
+    assert shell[-1] == "DJANGO_SETTINGS_MODULE=mall.settings python serve.py"
 
 
 @pytest.mark.parametrize(
@@ -107,11 +109,11 @@ def test_a_program_serves_a_django_site_with_its_settings(
 )
 def test_what_servers_cannot_load_gets_the_lines_of_a_file(path: str, form: str, lines: list[str]) -> None:
     app = App(path, "asgi", PYTHON, "/shop", form=form, packages={"uvicorn": "0.54.0"})
-    told = pasted(app, "uvicorn").split("\n")
-    at = told.index("cat > serve.py <<'END'")
-    assert told[at + 1 : at + 1 + len(lines)] == lines
-    assert told[-2] == "END"
-    assert told[-1].endswith(" serve:app")
+    shell = pasted(app, "uvicorn").split("\n")
+    at = shell.index("cat > serve.py <<'END'")
+    assert shell[at + 1 : at + 1 + len(lines)] == lines
+    assert shell[-2] == "END"
+    assert shell[-1].endswith(" serve:app")
 
 
 def test_a_django_site_names_its_settings() -> None:
@@ -130,13 +132,13 @@ def test_a_django_site_names_its_settings() -> None:
 def test_a_framework_that_serves_itself_gets_a_program(stack: str, workers: int) -> None:
     interface = stack.partition("-")[0]
     app = App("shop:make_app", interface, PYTHON, "/shop", form="factory")
-    told = pasted(app, stack, workers=workers).split("\n")
-    start = told.index("cat > serve.py <<'END'")
-    source = "\n".join(told[start + 1 : told.index("END")])
+    shell = pasted(app, stack, workers=workers).split("\n")
+    start = shell.index("cat > serve.py <<'END'")
+    source = "\n".join(shell[start + 1 : shell.index("END")])
     compile(source, "serve.py", "exec")
     assert "from shop import make_app" in source
     assert "make_app()" in source
     assert "velodrome" not in source
     assert ("uvloop" in source) == stack.endswith("uvloop")
     assert ("fork" in source) == (workers > 1)
-    assert told[-1] == "python serve.py"
+    assert shell[-1] == "python serve.py"

@@ -128,9 +128,9 @@ def test_what_the_cpu_accounts_for_is_explained() -> None:
 
 def test_the_document_of_arms_has_every_block_of_both() -> None:
     made: Arms = arms([100, 101], [200, 199])
-    told = made.document()
-    assert [one["after"]["rps"] for one in told["blocks"]] == [200, 199]
-    assert told["before"] != told["after"]
+    document = made.document()
+    assert [block["after"]["rps"] for block in document["blocks"]] == [200, 199]
+    assert document["before"] != document["after"]
 
 
 def test_requests_that_only_the_arm_as_it_is_loses_are_a_cause_and_say_which_share_is_lost() -> None:

@@ -13,7 +13,7 @@ from tests.judge.made import encode
 
 from velodrome.judge.histograms import EMPTY, decode, merge
 
-# Written by hdrhistogram 7.6 for Rust (V2DeflateSerializer); name: count, p50, p99, max in ns as it tells them.
+# Written by hdrhistogram 7.6 for Rust (V2DeflateSerializer); name: count, p50, p99, max in ns as it reports them.
 RUST = {
     "0.2 to 200 ms, range found by itself": (
         "HISTFAAAAKx4nO1QSwrCMBBNXtBSXHRRxI03EPEI7r1D6WFUEFx6AA/hWsSjeAK9gMR8WuknLTT9bJq8l5nHy0wSZnm4hIR4O6IXSzKVIeCcbz/auJ0o"
@@ -36,10 +36,10 @@ RUST = {
 NOTHING = "HISTFAAAACJ4nJNpmSzMwMDAyAABTBCK+QWQ4P3hHsFg/wEqAwBhfAUI"
 
 
-@pytest.mark.parametrize(("text", "told"), RUST.values(), ids=RUST)
-def test_what_the_engine_writes_is_read_to_the_nanosecond(text: str, told: tuple[int, ...]) -> None:
+@pytest.mark.parametrize(("text", "expected"), RUST.values(), ids=RUST)
+def test_what_the_engine_writes_is_read_to_the_nanosecond(text: str, expected: tuple[int, ...]) -> None:
     histogram = decode(text)
-    count, p50, p99, highest = told
+    count, p50, p99, highest = expected
     assert histogram.total == count
     assert histogram.percentile_ms(50) == p50 / 1e6
     assert histogram.percentile_ms(99) == p99 / 1e6
@@ -60,10 +60,10 @@ def test_an_empty_histogram_has_no_percentiles() -> None:
 @given(st.lists(st.integers(1, 10**11), min_size=1, max_size=200), st.floats(0, 100))
 def test_a_percentile_is_the_value_at_its_rank_to_a_thousandth(values: list[int], percentile: float) -> None:
     rank = max(1, math.ceil(round(percentile / 100 * len(values), 6)))
-    told = decode(encode(values)).percentile_ms(percentile)
+    found = decode(encode(values)).percentile_ms(percentile)
     exact = sorted(values)[rank - 1] / 1e6
-    assert told is not None
-    assert exact <= told <= exact * 1.001 + 1e-6
+    assert found is not None
+    assert exact <= found <= exact * 1.001 + 1e-6
 
 
 @given(st.lists(st.integers(1, 10**11), max_size=100), st.lists(st.integers(1, 10**11), max_size=100))
@@ -80,13 +80,15 @@ def test_percentiles_of_blocks_are_merged_not_averaged() -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "told"),
+    ("count", "supported"),
     [(3, (True, False, False, False)), (300, (True, True, True, False)), (10_000, (True, True, True, True))],
 )
-def test_a_percentile_that_too_few_requests_lie_beyond_is_missing(count: int, told: tuple[bool, ...]) -> None:
+def test_a_percentile_that_too_few_requests_lie_beyond_is_missing(
+    count: int, supported: tuple[bool, ...]
+) -> None:
     histogram = decode(encode(range(1_000_000, 1_000_000 + count)))
     found = tuple(histogram.supported_ms(percentile) is not None for percentile in (0, 90, 99, 99.9))
-    assert found == told
+    assert found == supported
 
 
 def test_a_curve_rises_and_ends_where_one_request_lies_beyond() -> None:

@@ -120,9 +120,9 @@ def test_a_verdict_on_blocks_of_two_hosts_says_which_ran_how_many_and_how_they_d
 def test_of_a_block_that_was_begun_on_a_host_that_was_lost_only_what_was_run_anew_counts() -> None:
     begun = on(steady("granian", [9000]), "a")
     anew = on(steady("uvicorn", [500]), "b")
-    kept, said = untorn([*begun, *anew])
+    kept, notes = untorn([*begun, *anew])
     assert [result.machine.name for result in kept if result.machine] == ["b"]
-    assert "Block 1" in said[0]
+    assert "Block 1" in notes[0]
     found = judge([results([*begun, *anew])], STACKS)
     assert [row.contestant for row in found.answers[0].standings] == ["uvicorn"]
 

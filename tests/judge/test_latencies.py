@@ -1,4 +1,4 @@
-"""What is said of latency when a load was made by a generator that tells less than velodrome's own."""
+"""What is reported of latency when a load was made by a generator that reports less than velodrome's own."""
 
 import dataclasses
 from typing import Any
@@ -30,12 +30,12 @@ def foreign(load: Load, block: int, rps: float, sent: Latency = UNKNOWN_LATENCY,
     """A measurement by another driver: nothing from when requests were due."""
     question = Question("hello", made.HELLO, (load,))
     measurement = made.measured(made.trial("uvicorn", question, block, load), rps)
-    told = dataclasses.replace(
+    reported = dataclasses.replace(
         measurement.load, due=UNKNOWN_LATENCY, sent=sent, hdr_due=None, hdr_sent=None, mean_in_flight=None,
         driver=load.driver, driver_version="4.1", latency_is="service time", checks="the HTTP status",
         connections_answered=None, **facts
     )  # fmt: skip
-    return dataclasses.replace(measurement, load=told)
+    return dataclasses.replace(measurement, load=reported)
 
 
 def at(p50: float, p99: float) -> Latency:
@@ -49,7 +49,7 @@ def view(load: Load, *measured: Measurement) -> LatencyView:
     return found
 
 
-def test_percentiles_of_one_block_are_as_the_tool_told_them_and_named_so() -> None:
+def test_percentiles_of_one_block_are_as_the_tool_reported_them_and_named_so() -> None:
     found = view(BY_WRK, foreign(BY_WRK, 0, 1000, at(1.5, 9.0)))
     assert (found.p50_ms, found.p99_ms, found.p99_9_ms, found.max_ms) == (1.5, 9.0, None, 18.0)
     assert found.by is not None
@@ -65,14 +65,14 @@ def test_percentiles_of_several_blocks_without_histograms_are_bounds_never_a_mea
     assert found.max_ms == 18.0, "the slowest of all is the slowest of the slowest"
 
 
-def test_a_percentile_with_too_few_requests_beyond_it_is_missing_whoever_told_it() -> None:
+def test_a_percentile_with_too_few_requests_beyond_it_is_missing_whoever_reported_it() -> None:
     found = view(BY_WRK, foreign(BY_WRK, 0, 50, at(1.0, 9.0)))
     assert found.p50_ms == 1.0
     assert found.p99_ms is None
     assert "p99_ms" not in found.between
 
 
-def test_a_tool_that_tells_every_request_has_its_blocks_merged() -> None:
+def test_a_tool_that_reports_every_request_has_its_blocks_merged() -> None:
     times = [made.encode([1_000_000] * 500), made.encode([3_000_000] * 500)]
     blocks = [foreign(BY_GHZ, block, 250, at(9.0, 9.0)) for block in (0, 1)]
     merged = [

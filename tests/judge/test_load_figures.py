@@ -28,7 +28,7 @@ def encoded(counts: dict[int, int]) -> str:
 
 
 def document(**changes: Any) -> dict[str, Any]:
-    told = {**NONE, "mean": 0.0005, "p50": 0.0005, "p99": 0.00099, "max": 0.001}
+    percentiles = {**NONE, "mean": 0.0005, "p50": 0.0005, "p99": 0.00099, "max": 0.001}
     outcomes = {"ok": 990, "timeout": 10, "refused": 0, "unfinished": 0}
     found: dict[str, Any] = {
         "requests": 1_000,
@@ -37,7 +37,7 @@ def document(**changes: Any) -> dict[str, Any]:
         "duration_s": 10.0,
         "throughput_rps": 99.0,
         "mean_in_flight": 2.5,
-        "latency_ms": {"due": told, "sent": told},
+        "latency_ms": {"due": percentiles, "sent": percentiles},
         "lag_ms": {**NONE, "p99": 0.2, "max": 0.3},
         "first_message_ms": None,
         "deliveries": None,
@@ -86,7 +86,7 @@ def test_shares_and_their_counts() -> None:
     assert value("requests") == 1_000
 
 
-def test_what_has_no_histogram_is_told_as_far_as_it_is_known() -> None:
+def test_what_has_no_histogram_is_reported_as_far_as_it_is_known() -> None:
     assert value("lag.p99") == 0.2
     assert value("lag.p97") is None
     assert "only p50" in figures(document())(load_metric("lag.p97"), False).missing

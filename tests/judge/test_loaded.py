@@ -57,7 +57,7 @@ def test_blocks_that_are_set_aside_do_not_count_and_where_all_are_the_reason_is_
         blocks([replace(measurement, flags=(made.INVALID,)) for measurement in found]).percentile(50) < ms(6)  # noqa: B015
 
 
-def test_failed_requests_are_told_of_just_the_blocks_they_set_aside() -> None:
+def test_failed_requests_are_counted_of_just_the_blocks_they_set_aside() -> None:
     failing = [
         replace(measurement, flags=(ERRORS,), load=replace(measurement.load, requests=10_000, ok=9700))
         for measurement in measured()

@@ -33,10 +33,10 @@ def test_a_limit_within_the_interval_never_passes_by_luck_in_either_direction(co
         getattr(p99(), compare)(ms(51))
 
 
-def test_loading_for_as_long_as_it_says_would_have_told() -> None:
-    with pytest.raises(InsufficientDataError) as told:
+def test_loading_for_as_long_as_it_says_would_have_been_enough() -> None:
+    with pytest.raises(InsufficientDataError) as raised:
         p99(seconds=1.0) < ms(52)  # noqa: B015 - the comparison itself is tested
-    length = int(re.findall(r"load for (\d+) s", str(told.value))[0])
+    length = int(re.findall(r"load for (\d+) s", str(raised.value))[0])
     assert length > 5
     longer = {number: VALUES[number % 5] for number in range(length)}
     assert of_blocks("p99", Unit.MILLISECONDS, longer, noise=0.1, seconds=1.0) < ms(52)

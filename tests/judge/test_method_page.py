@@ -9,9 +9,9 @@ from velodrome.model.measurement import FlagKind
 PAGE = (Path(__file__).parents[2] / "docs/method.md").read_text()
 
 
-def test_every_flag_is_told_once() -> None:
-    told = re.findall(r"^\| `([a-z-]+)` \|", PAGE, re.MULTILINE)
-    assert sorted(told) == sorted(kind.value for kind in FlagKind)
+def test_every_flag_is_listed_once() -> None:
+    listed = re.findall(r"^\| `([a-z-]+)` \|", PAGE, re.MULTILINE)
+    assert sorted(listed) == sorted(kind.value for kind in FlagKind)
 
 
 def test_the_numbers_of_the_judge_are_those_on_the_page() -> None:

@@ -68,7 +68,7 @@ WAITS = [
 
 
 def tied() -> list[Result]:
-    """Two that cannot be told from each other."""
+    """Two that cannot be told apart."""
     return [*steady("uvicorn", [125, 118, 131]), *steady("granian", [122, 127, 121])]
 
 
@@ -86,11 +86,11 @@ def test_of_an_app_bound_by_cpu_the_cpu_of_a_request_is_divided() -> None:
     assert found.beneath is not None
     assert found.beneath.mid == pytest.approx(560 / 7800, rel=0.01)
     assert matters_not(found)
-    told = sentence(found, "uvicorn · uvloop")
-    assert told.startswith(
+    text = sentence(found, "uvicorn · uvloop")
+    assert text.startswith(
         "93 % of the 7.8 ms of CPU that a request takes on uvicorn · uvloop are the app's own"
     )
-    assert "4.6 % flask's" in told
+    assert "4.6 % flask's" in text
 
 
 def test_of_one_that_waits_its_response_time_is() -> None:
@@ -177,7 +177,7 @@ def test_a_winner_stays_one_and_the_share_stands_beside() -> None:
     raced = [*steady("uvicorn", [125, 126, 124]), *steady("granian", [80, 81, 79])]
     (found,) = verdict([*raced, *HEAVY], *study(*LAYERS).questions).answers
     assert found.outcome is Outcome.WINNER
-    assert any("are the app's own" in one for one in found.why)
+    assert any("are the app's own" in reason for reason in found.why)
 
 
 def test_a_share_of_a_contestant_that_is_clearly_behind_says_nothing_of_those_that_tie() -> None:
@@ -191,14 +191,14 @@ def test_a_share_of_a_contestant_that_is_clearly_behind_says_nothing_of_those_th
     assert found.outcome is Outcome.CANNOT_TELL
 
 
-def test_a_baseline_that_could_not_be_measured_is_told_with_the_reason() -> None:
+def test_a_baseline_that_could_not_be_measured_is_reported_with_the_reason() -> None:
     server = failed(trial("uvicorn", layer("server")), "no module named flask")
     found = verdict([*tied(), server], *study(*LAYERS).questions)
     assert any("no module named flask" in note for note in found.notes)
-    assert not any("no module named flask" in one for one in found.set_aside)
+    assert not any("no module named flask" in note for note in found.set_aside)
 
 
-def test_the_heaviest_functions_of_the_profile_are_told_and_no_more_than_five() -> None:
+def test_the_heaviest_functions_of_the_profile_are_reported_and_no_more_than_five() -> None:
     functions = {
         f"render_{n} (shop/page.py)": share for n, share in enumerate([0.41, 0.22, 0.1, 0.09, 0.05, 0.04])
     }
@@ -208,9 +208,9 @@ def test_the_heaviest_functions_of_the_profile_are_told_and_no_more_than_five() 
     )
     found = own_share(study(*LAYERS), APP, HEAVY, [profile])
     assert found is not None
-    told = where_it_goes(found)
-    assert "41 % render_0 (shop/page.py) · 22 % render_1" in told
-    assert told.count("render_") == 5
+    text = where_it_goes(found)
+    assert "41 % render_0 (shop/page.py) · 22 % render_1" in text
+    assert text.count("render_") == 5
     gone = replace(found, functions={"a (b.py)": 0.01})
     assert where_it_goes(gone) == ""
 
@@ -220,16 +220,16 @@ def test_a_share_that_the_blocks_do_not_agree_on_is_not_reported() -> None:
     (found,) = verdict([*tied(), *restless], *study("app", "server").questions).answers
     assert found.outcome is Outcome.CANNOT_TELL
     assert found.own_share is not None
-    assert not any("the app's own" in one for one in found.why)
+    assert not any("the app's own" in reason for reason in found.why)
 
 
-def test_where_a_server_matters_its_share_is_told_and_no_bound() -> None:
+def test_where_a_server_matters_its_share_is_reported_and_no_bound() -> None:
     share = OwnShare("uvicorn", Basis.CPU, 60, Interval(0.8, 0.85, 0.9), None)
     assert "15 % of the 60 µs of CPU" in sentence(share, "uvicorn")
     assert "85 % are the server's" in sentence(share, "uvicorn")
 
 
-def test_the_bound_that_is_told_is_never_below_the_interval() -> None:
+def test_the_bound_that_is_reported_is_never_below_the_interval() -> None:
     share = OwnShare("uvicorn", Basis.CPU, 7800, Interval(0.02, 0.026, 0.0301), None)
     assert "no server saves more than 4 % of it" in sentence(share, "uvicorn")
 

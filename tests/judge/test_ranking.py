@@ -32,7 +32,7 @@ def test_a_clear_lead_is_a_rank() -> None:
 
 
 def test_rows_are_in_the_order_of_their_estimates_and_a_place_is_a_set() -> None:
-    # The second is told from neither the first nor the third, which are told from each other.
+    # The first and the third are told apart, the second from neither of them.
     ranking = rank([sample("a", 100, 101, 99), sample("b", 94, 97, 93), sample("c", 88, 90, 89)])
     assert ranking is not None
     assert ranking.order == ("a", "b", "c")
@@ -75,11 +75,11 @@ def test_who_gave_no_right_answer_is_last_without_a_ratio() -> None:
     assert "mute" not in ranking.to_best
 
 
-@pytest.mark.parametrize(("values", "told"), [((100.0,) * 40, True), ((100.0,), False)])
-def test_equal_means_that_no_lead_worth_naming_can_hide(values: tuple[float, ...], told: bool) -> None:
+@pytest.mark.parametrize(("values", "alike"), [((100.0,) * 40, True), ((100.0,), False)])
+def test_equal_means_that_no_lead_worth_naming_can_hide(values: tuple[float, ...], alike: bool) -> None:
     ranking = rank([sample("a", *values), sample("b", *values)])
     assert ranking is not None
-    assert equal(ranking.to_best["b"]) is told
+    assert equal(ranking.to_best["b"]) is alike
 
 
 @settings(max_examples=40)

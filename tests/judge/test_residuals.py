@@ -17,7 +17,7 @@ def test_too_few_residuals_have_no_shape() -> None:
 def test_a_shape_has_both_signs_of_all_and_the_variance_one() -> None:
     found = shape([np.linspace(1, 5, 20), np.full(4, 7.0)])
     assert len(found) == 2 * FEWEST
-    assert sorted(found) == sorted(-one for one in found)
+    assert sorted(found) == sorted(-residual for residual in found)
     assert np.var(found) == pytest.approx(1, rel=1e-3)
 
 
@@ -25,7 +25,7 @@ def test_a_fit_by_blocks_is_that_of_all_at_once() -> None:
     """The levels of the blocks are taken out first: the residuals of least squares with weights, in linear time."""
     draw = np.random.default_rng(5)
     cells = [(label, block) for label in range(5) for block in range(40) if draw.random() > 0.2]
-    at_label, at_block = (np.array(one) for one in zip(*cells, strict=True))
+    at_label, at_block = (np.array(column) for column in zip(*cells, strict=True))
     values, weights = draw.normal(size=len(cells)), np.array([1.0, 0.5, 0.1, 0.02, 1.0])
     left, df = statistics._fit(values, at_label, at_block, weights)
     design = np.zeros((len(cells), 45))

@@ -48,7 +48,9 @@ def test_a_question_that_is_settled_is_left() -> None:
 def test_a_look_is_stricter_than_the_verdict() -> None:
     rates = {"granian": [1000.0, 1000.0], "gunicorn-sync": [900.0, 900.0]}
     df = SHIPPED.of("throughput busy").df
-    strict, plain = (critical_of_field(2, 2, df, confidence=one) for one in (1 - settling.SPENT, CONFIDENCE))
+    strict, plain = (
+        critical_of_field(2, 2, df, confidence=level) for level in (1 - settling.SPENT, CONFIDENCE)
+    )
     assert strict > plain
     assert open_after(2, rates) == {"hello/granian", "hello/gunicorn-sync"}
 

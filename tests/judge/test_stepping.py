@@ -37,7 +37,7 @@ def view(*steps: LoadStep) -> LatencyView:
 
 def test_a_step_is_kept_up_with_when_what_fell_due_in_it_was_answered_in_it() -> None:
     found = standings.step_views([measured(step(100, 99), step(200, 199.4), step(300, 280), step(400, 285))])
-    assert [one.kept_up for one in found] == [True, True, False, False]
+    assert [row.kept_up for row in found] == [True, True, False, False]
     assert standings.kept_up_to(found) == 200
 
 
@@ -46,20 +46,20 @@ def test_what_is_inside_more_at_a_higher_rate_is_no_loss() -> None:
         return replace(step(rate, answered), sent=replace(UNKNOWN_LATENCY, p50=p50_ms))
 
     first = waiting(100, 90, 200.0)
-    assert [one.kept_up for one in standings.step_views([measured(first, waiting(200, 190, 210.0))])] == [
+    assert [row.kept_up for row in standings.step_views([measured(first, waiting(200, 190, 210.0))])] == [
         True,
         True,
     ]
     assert not standings.step_views([measured(waiting(100, 90, 1.0))])[0].kept_up
     queue = [
-        one.kept_up
-        for one in standings.step_views([measured(first, waiting(200, 100, 3000.0)), measured(first, first)])
+        row.kept_up
+        for row in standings.step_views([measured(first, waiting(200, 100, 3000.0)), measured(first, first)])
     ]
     assert queue == [True, False], "the time in a queue excuses nothing"
     assert not standings.step_views([measured(waiting(100, 40, 5000.0))])[0].kept_up
 
 
-def test_blocks_are_told_by_their_bounds_and_each_has_to_keep_up() -> None:
+def test_blocks_are_reported_by_their_bounds_and_each_has_to_keep_up() -> None:
     first, second = measured(step(100, 100, p99=5.0)), measured(step(100, 60, p99=900.0, ok=150))
     [found] = standings.step_views([first, second])
     assert (found.p99_ms, found.achieved_rps, found.errors, found.kept_up) == ((5.0, 900.0), 80, 50, False)
@@ -73,7 +73,7 @@ def test_only_steps_that_all_blocks_came_to_are_reported() -> None:
     assert standings.step_views([]) == standings.step_views([measured()]) == ()
 
 
-def test_a_schedule_is_told_in_one_sentence() -> None:
+def test_a_schedule_is_reported_in_one_sentence() -> None:
     found = {
         "slow": view(step(100, 50), step(200, 50)),
         "some": view(step(100, 100), step(200, 150)),
@@ -97,8 +97,8 @@ def test_an_answer_says_it_and_reports_have_a_table() -> None:
     verdict = made.verdict([*trials], QUESTION)
     [answer] = verdict.answers
     assert any(
-        one.startswith("As the rate went from 100 to 200/s, these kept up with it: granian")
-        for one in answer.why
+        reason.startswith("As the rate went from 100 to 200/s, these kept up with it: granian")
+        for reason in answer.why
     )
     [table] = verdict_tables.step_tables(answer)
     assert table.load == "open loop, 100 to 200/s in 4s"

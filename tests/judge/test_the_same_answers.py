@@ -80,14 +80,14 @@ def change_of(seed: int) -> Any:
     figures = [Two(side(100), side(100 * (1 + 0.1 * number)), drift) for number in range(4)]
     machine = Restlessness.of(figures)
     found = [estimate(figure, machine) for figure in figures]
-    chances = [one.chance() for one in found]
+    chances = [difference.chance() for difference in found]
     return {
         "factor": machine.factor,
-        "shown": [_plain(one.shown) for one in found],
+        "shown": [_plain(difference.shown) for difference in found],
         "chances": chances,
         "in all": holm(chances),
-        "beyond": [one.chance(0.05) for one in found],
-        "more": [[one.more_blocks(part) for part in (0.02, 0.05, 0.2)] for one in found],
+        "beyond": [difference.chance(0.05) for difference in found],
+        "more": [[difference.more_blocks(part) for part in (0.02, 0.05, 0.2)] for difference in found],
     }
 
 
@@ -127,5 +127,5 @@ def _rounded(value: Any) -> Any:
 
 
 if __name__ == "__main__":
-    told = {kind: [make(seed) for seed in range(SEEDS[kind])] for kind, make in CASES.items()}
-    STORED.write_text(json.dumps(told, indent=None) + "\n")
+    answers = {kind: [make(seed) for seed in range(SEEDS[kind])] for kind, make in CASES.items()}
+    STORED.write_text(json.dumps(answers, indent=None) + "\n")

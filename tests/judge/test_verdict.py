@@ -49,7 +49,7 @@ def test_that_one_block_is_short_is_not_repeated_because_blocks_are_merged() -> 
     assert found.answers[0].standings[0].notes == ()
 
 
-def test_one_block_is_judged_by_the_known_noise_and_said_to_be_one() -> None:
+def test_one_block_is_judged_by_the_known_noise_and_reported_as_one() -> None:
     near = verdict([*steady("granian", [1050]), *steady("uvicorn", [1000])], blocks=1)
     far = verdict([*steady("granian", [1500]), *steady("uvicorn", [1000])], blocks=1)
     assert near.answers[0].outcome is Outcome.CANNOT_TELL
@@ -137,7 +137,7 @@ def test_no_file_is_no_verdict() -> None:
         ),
         min_size=1,
         max_size=30,
-        unique_by=lambda one: (one[0], one[1], one[2].name, one[3].label),
+        unique_by=lambda row: (row[0], row[1], row[2].name, row[3].label),
     )
 )
 def test_whatever_is_left_of_a_race_gets_a_verdict(rows: list[tuple]) -> None:  # type: ignore[type-arg]
@@ -148,7 +148,7 @@ def test_whatever_is_left_of_a_race_gets_a_verdict(rows: list[tuple]) -> None:  
     found = judge([results(trials, [HELLO_Q, THIRD_Q])], STACKS)
     for answer in found.answers:
         first = {row.contestant for row in answer.standings if row.rank == 1}
-        # One too noisy to be told from those who reach all that the load allows is first, and not recommended.
+        # One too noisy to be told apart from those who reach all that the load allows is first, and not recommended.
         assert set(answer.best) <= first
         # One alone that does not keep up with its load is first, and not recommended either.
         assert answer.best or len([row for row in answer.standings if row.rank is not None]) <= 1

@@ -224,7 +224,7 @@ def test_who_does_not_survive_is_shown_and_the_next_best_recommended() -> None:
     assert row.throughput_rps is not None
     assert "450/s with 2 workers" in row.notes[0]
     assert [check.contestant for check in found.checks] == ["granian"]
-    assert any("not checked" in one for one in found.why)
+    assert any("not checked" in reason for reason in found.why)
     both = answer(
         made.HELLO_Q, raced, made.STACKS, checks=[*collapsed, *session(1), *session(2)], worker_counts=(1, 2)
     )

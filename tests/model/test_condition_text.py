@@ -78,7 +78,7 @@ def test_and_binds_closer_than_or_and_brackets_closer_still() -> None:
         ("p99 > 5!", 8, "this cannot be read"),
     ],
 )
-def test_what_cannot_be_read_is_told_with_its_place(text: str, at: int, problem: str) -> None:
+def test_what_cannot_be_read_is_reported_with_its_place(text: str, at: int, problem: str) -> None:
     with pytest.raises(ConditionError) as caught:
         read(text)
     assert problem in str(caught.value)

@@ -5,7 +5,7 @@ import pytest
 from velodrome.model.load import SEGMENT, Link
 
 
-def test_the_queue_holds_a_bandwidth_delay_product_unless_told() -> None:
+def test_the_queue_holds_a_bandwidth_delay_product_unless_it_is_given() -> None:
     assert Link(160).room is None  # nothing to wait for
     assert Link(160, rate_mbit=100).room == 1334  # 100 Mbit/s x 160 ms / (1500 x 8)
     assert Link(1, rate_mbit=10).room == 100
@@ -33,7 +33,7 @@ def test_a_sentence_tells_what_a_request_meets() -> None:
     )
 
 
-def test_a_label_tells_everything_that_was_asked_for() -> None:
+def test_a_label_has_everything_that_was_given() -> None:
     assert Link(160).label == "rtt160ms"
     assert Link(80, rate_mbit=100, loss=0.01).label == "rtt80ms-100mbit-loss1%"
     assert Link(80, 2, 0.5, 0, 50, "bbr").label == "rtt80ms-jitter2ms-0.5mbit-queue50-bbr"

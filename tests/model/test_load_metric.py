@@ -29,7 +29,7 @@ def test_what_a_load_does_not_tell_is_an_error(name: str) -> None:
         load_metric(name)
 
 
-def test_a_mistyped_name_is_told_the_nearest() -> None:
+def test_a_mistyped_name_is_answered_with_the_nearest() -> None:
     for typed, meant in (
         ("eror", "errors"),
         ("sen.p99", "sent.p99"),

@@ -29,7 +29,7 @@ def test_a_ratio_has_the_digits_of_its_interval(interval: Interval, text: str) -
         (Interval(0.999, 1.0, 1.001), "0.00 % [−0.10, +0.10]"),
     ],
 )
-def test_a_difference_is_told_in_percent_with_signs(interval: Interval, text: str) -> None:
+def test_a_difference_is_written_in_percent_with_signs(interval: Interval, text: str) -> None:
     assert quantity.difference(interval) == text
 
 

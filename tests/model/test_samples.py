@@ -73,7 +73,7 @@ def test_a_stack_is_of_the_innermost_package_below_the_last_turn_of_the_loop(
         (0, None, None, False),
     ],
 )
-def test_where_work_goes_is_said_only_where_enough_of_it_was_seen(
+def test_where_work_goes_is_reported_only_where_enough_of_it_was_seen(
     count: int, idle: float | None, opaque: float | None, shown: bool
 ) -> None:
     assert profile.shows_work(count, idle, opaque) is shown

@@ -201,7 +201,7 @@ def test_of_plain_data_texts_are_masked_and_names_and_figures_are_not() -> None:
     class Noun:
         stack: str
         study: str
-        said: tuple[str, ...]
+        notes: tuple[str, ...]
         count: int
 
     secrets.of_variable("A_TOKEN", "gunicorn-sync")

@@ -47,7 +47,7 @@ def test_lists_are_axes_and_links_are_questions() -> None:
     assert found.contestants[1] == Contestant("uvicorn", {}, {"uvicorn": "0.1"}, "3.7", "old")
 
 
-def test_trials_take_place_link_and_interpreter_from_where_they_were_told() -> None:
+def test_trials_take_place_link_and_interpreter_from_where_they_were_given() -> None:
     sessions = lay_out(study(AXES), STACKS, python="3.13").sessions
     trials = {trial.key: trial for session in sessions for trial in session.trials}
     far, near = trials["far-rtt160ms/old/open-100/0"], trials["near/uvicorn@3.13/closed-4/0"]
@@ -73,7 +73,7 @@ def test_trials_take_place_link_and_interpreter_from_where_they_were_told() -> N
         ),
     ],
 )
-def test_a_bad_axis_is_told_once_with_its_cure(load: str, sentence: str) -> None:
+def test_a_bad_axis_is_reported_once_with_its_cure(load: str, sentence: str) -> None:
     found = problems(with_load(load))
     assert len(found) == 1, found
     assert sentence in found[0]
@@ -98,7 +98,7 @@ def test_a_bad_axis_is_told_once_with_its_cure(load: str, sentence: str) -> None
         ),
     ],
 )
-def test_a_bad_question_is_told_with_its_cure(keys: str, sentence: str) -> None:
+def test_a_bad_question_is_reported_with_its_cure(keys: str, sentence: str) -> None:
     found = problems(with_load("{connections = 1, duration = 1}") + keys + "\n")
     assert len(found) == 1, found
     assert sentence in found[0]
@@ -117,7 +117,7 @@ def test_a_bad_question_is_told_with_its_cure(keys: str, sentence: str) -> None:
         ('pakages = {uvicorn = "1"}', "uvicorn has no such knob; nearest: packages"),
     ],
 )
-def test_a_bad_version_is_told_with_its_cure(table: str, sentence: str) -> None:
+def test_a_bad_version_is_reported_with_its_cure(table: str, sentence: str) -> None:
     found = problems(with_contestants(f'[{{stack = "uvicorn", {table}}}]'))
     assert len(found) == 1, found
     assert sentence in found[0]
@@ -150,7 +150,7 @@ def test_a_rate_may_change(load: str, pace: Schedule, duration_s: float) -> None
     assert (found.pace, found.duration_s) == (pace, duration_s)
 
 
-def test_a_ramp_is_told_in_ten_parts_and_loads_that_differ_have_labels_that_do() -> None:
+def test_a_ramp_is_reported_in_ten_parts_and_loads_that_differ_have_labels_that_do() -> None:
     loads = '{rate = ["0..200", "0..100"], ramp = "1s"}, {rate = "0..200", ramp = "2s"}, {rate = "9:1s"}'
     found = study(with_load(loads)).questions[0].loads
     assert isinstance(found[0].pace, Schedule)
@@ -177,5 +177,5 @@ def test_a_ramp_is_told_in_ten_parts_and_loads_that_differ_have_labels_that_do()
         ('{connections = 5, ramp = "1s", duration = 1}', "loads[0].rate: ramp needs two rates to go between"),
     ],
 )  # fmt: skip
-def test_a_rate_that_changes_wrongly_is_told_in_its_place(load: str, sentence: str) -> None:
+def test_a_rate_that_changes_wrongly_is_reported_in_its_place(load: str, sentence: str) -> None:
     assert any(sentence in problem for problem in problems(with_load(load))), problems(with_load(load))

@@ -51,7 +51,7 @@ def test_a_knob_at_its_default_is_no_other_contestant() -> None:
         ("", "loads: an empty list is not a list of loads"),
     ],
 )
-def test_a_bad_load_is_told_with_its_cure(load: str, sentence: str) -> None:
+def test_a_bad_load_is_reported_with_its_cure(load: str, sentence: str) -> None:
     found = problems(with_load(load))
     assert len(found) == 1, found
     assert sentence in found[0]
@@ -79,7 +79,7 @@ def test_a_bad_load_is_told_with_its_cure(load: str, sentence: str) -> None:
         ("[[]]", "contestants[0]: an empty list is not a contestant"),
     ],
 )
-def test_a_bad_contestant_is_told_with_its_cure(contestants: str, sentence: str) -> None:
+def test_a_bad_contestant_is_reported_with_its_cure(contestants: str, sentence: str) -> None:
     found = problems(with_contestants(contestants))
     assert len(found) == 1, found
     assert sentence in found[0]
@@ -111,7 +111,7 @@ def test_a_bad_contestant_is_told_with_its_cure(contestants: str, sentence: str)
         ("{steps = []}", "recipe.steps: an empty list is not a list of steps"),
     ],
 )
-def test_a_bad_recipe_is_told_with_its_cure(recipe: str, sentence: str) -> None:
+def test_a_bad_recipe_is_reported_with_its_cure(recipe: str, sentence: str) -> None:
     found = problems(with_recipe(recipe))
     assert len(found) == 1, found
     assert sentence in found[0]
@@ -141,7 +141,9 @@ def test_a_stack_that_can_serve_nothing_here_is_a_mistake() -> None:
         "1:27 contestants[1]: it can serve no question of this study: it calls nobody; leave it out"
     ]
     alone = problems(with_contestants('["picky"]').replace("hello", "third-party-200ms"))
-    assert any("questions[0].recipe: no contestant can serve it: it calls nobody" in one for one in alone)
+    assert any(
+        "questions[0].recipe: no contestant can serve it: it calls nobody" in problem for problem in alone
+    )
 
 
 def test_a_stack_that_can_serve_one_of_two_questions_is_none() -> None:

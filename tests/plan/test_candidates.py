@@ -7,7 +7,7 @@ STACKS = catalog.stacks()
 
 
 def labels(*names: str, cpus: int = 2) -> list[str]:
-    return [one.label for one in grid([STACKS[name] for name in names], cpus)]
+    return [candidate.label for candidate in grid([STACKS[name] for name in names], cpus)]
 
 
 def test_workers_that_serve_one_at_a_time_go_up_to_many() -> None:
@@ -28,7 +28,7 @@ def test_workers_that_serve_many_are_about_as_many_as_cpus() -> None:
 def test_threads_and_workers_are_combined_and_slots_are_their_product() -> None:
     found = grid([STACKS["gunicorn-gthread"]], 2)
     assert len(found) == 12
-    assert {(one.processes, one.slots) for one in found} >= {(1, 4), (2, 32), (4, 1024)}
+    assert {(candidate.processes, candidate.slots) for candidate in found} >= {(1, 4), (2, 32), (4, 1024)}
 
 
 def test_loops_are_tried() -> None:

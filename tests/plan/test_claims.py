@@ -104,9 +104,9 @@ def test_the_quick_form_names_loads_as_they_are_called_in_it() -> None:
 
 def test_a_part_of_a_study_keeps_the_claims_it_is_about() -> None:
     text = with_check('metric = "cpu_us"\nof = "hello/uvicorn"\nat_most = 9')
-    asked = study(text)
-    assert len(narrow(asked, lay_out(asked, STACKS, ["hello/uvicorn"])).claims) == 1
-    assert narrow(asked, lay_out(asked, STACKS, ["hello/sync"])).claims == ()
+    whole = study(text)
+    assert len(narrow(whole, lay_out(whole, STACKS, ["hello/uvicorn"])).claims) == 1
+    assert narrow(whole, lay_out(whole, STACKS, ["hello/sync"])).claims == ()
 
 
 @pytest.mark.parametrize(
@@ -171,9 +171,9 @@ def test_a_part_of_a_study_keeps_the_claims_it_is_about() -> None:
         ),
     ],
 )
-def test_a_bad_check_is_told_with_its_cure(keys: str, sentence: str) -> None:
+def test_a_bad_check_is_reported_with_its_cure(keys: str, sentence: str) -> None:
     found = problems(with_check(keys))
-    assert any(f"claims[0].{sentence}" in one or sentence in one for one in found), found
+    assert any(f"claims[0].{sentence}" in problem or sentence in problem for problem in found), found
 
 
 @pytest.mark.parametrize(
@@ -191,7 +191,7 @@ def test_a_bad_check_is_told_with_its_cure(keys: str, sentence: str) -> None:
         (f"{CLAIM}checks = [3]", "claims[0].checks[0]: 3 is not a check; give a [[claims.checks]] table"),
     ],
 )
-def test_a_bad_claim_is_told_with_its_cure(text: str, sentence: str) -> None:
+def test_a_bad_claim_is_reported_with_its_cure(text: str, sentence: str) -> None:
     assert any(sentence in problem for problem in problems(BASE + text + "\n")), problems(BASE + text + "\n")
 
 
@@ -204,6 +204,6 @@ def test_a_check_may_inform_beside_one_that_decides() -> None:
     check = '[[claims.checks]]\nmetric = "throughput_rps"\nof = "hello/uvicorn"\nat_least = 1\n'
     text = f'{BASE}{CLAIM}{check}{check}informs = "on one CPU"\n'
     (claim,) = study(text).claims
-    assert [one.informs for one in claim.checks] == ["", "on one CPU"]
+    assert [criterion.informs for criterion in claim.checks] == ["", "on one CPU"]
     alone = problems(f'{BASE}{CLAIM}{check}informs = "on one CPU"\n')
     assert "checks that inform alone" in str(alone)

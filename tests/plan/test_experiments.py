@@ -23,14 +23,14 @@ def test_an_experiment_is_read_with_what_differs_from_its_kind() -> None:
 
 
 def test_it_can_be_chosen_alone_and_left_out_of_the_quick_form() -> None:
-    asked = study(with_experiment('kind = "canary"'))
-    laid_out = lay_out(asked, STACKS, ["canary"])
+    whole = study(with_experiment('kind = "canary"'))
+    laid_out = lay_out(whole, STACKS, ["canary"])
     assert [experiment.name for experiment in laid_out.experiments] == ["canary"]
     assert laid_out.sessions == ()
-    assert narrow(asked, laid_out).questions == ()
-    assert lay_out(asked, STACKS, ["hello"]).experiments == ()
+    assert narrow(whole, laid_out).questions == ()
+    assert lay_out(whole, STACKS, ["hello"]).experiments == ()
     with pytest.raises(NothingSelectedError):
-        lay_out(asked, STACKS, ["canari"])
+        lay_out(whole, STACKS, ["canari"])
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_it_can_be_chosen_alone_and_left_out_of_the_quick_form() -> None:
         ),
     ],
 )
-def test_a_bad_experiment_is_told_with_its_cure(keys: str, sentence: str) -> None:
+def test_a_bad_experiment_is_reported_with_its_cure(keys: str, sentence: str) -> None:
     assert any(sentence in problem for problem in problems(with_experiment(keys))), problems(
         with_experiment(keys)
     )

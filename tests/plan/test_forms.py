@@ -1,4 +1,4 @@
-"""The quick form asks the same in less time, and never so little that it means nothing."""
+"""The quick form measures the same in less time, and never so little that it means nothing."""
 
 import pytest
 from tests.plan.made import KNOWN, STACKS, problems, study, with_load
@@ -72,7 +72,7 @@ def test_no_load_becomes_too_short_to_mean_anything(
         ("blocs = 1", "quick.blocs: there is no such key here; nearest: blocks"),
     ],
 )
-def test_a_bad_quick_form_is_told_with_its_cure(table: str, sentence: str) -> None:
+def test_a_bad_quick_form_is_reported_with_its_cure(table: str, sentence: str) -> None:
     found = problems(with_load("{connections = 1, duration = 1}") + f"[quick]\n{table}\n")
     assert len(found) == 1, found
     assert sentence in found[0]

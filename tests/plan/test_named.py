@@ -32,7 +32,7 @@ def test_packages_are_named_as_sorted_requirements() -> None:
     assert named == Named(Deed.INSTALLS, "httptools==0.6 uvloop==0.19", "contestant old")
 
 
-def test_what_several_name_is_told_once() -> None:
+def test_what_several_name_is_reported_once() -> None:
     found = of(
         '{stack = "uvicorn", name = "a", python = "./x"}, {stack = "uvicorn", name = "b", python = "./x"}, "picky"'
     )
@@ -64,14 +64,14 @@ def test_packages_of_experiments_are_exact_versions_and_nothing_else(line: str) 
     assert "is not a version of a package" in problems(text)[0]
 
 
-def test_what_is_refused_is_told_without_its_control_characters() -> None:
+def test_what_is_refused_is_reported_without_its_control_characters() -> None:
     with pytest.raises(UntrustedError) as caught:
         untrusted.refuse("mine.toml", [Named(Deed.EXECUTES, "\x1b]0;x\x07\u202e", "request \x1b[2J")])
     assert caught.value.exit_code == 2
     assert all(letter.isprintable() or letter == "\n" for letter in str(caught.value))
 
 
-def test_much_is_told_in_part() -> None:
+def test_much_is_reported_in_part() -> None:
     with pytest.raises(UntrustedError) as caught:
         untrusted.refuse(
             "mine.toml", [Named(Deed.EXECUTES, f"./{number}", "contestant x") for number in range(1_000)]

@@ -31,7 +31,7 @@ def test_a_table_is_read_whole() -> None:
         ),
         ("closed-40", "closed-9-n1000"),
     )
-    assert all(isinstance(one, float) for one in table.rows[0].published)
+    assert all(isinstance(figure, float) for figure in table.rows[0].published)
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_a_table_is_read_whole() -> None:
         ('title = "wrk -c 40"\n', "", "title: is missing; give a text"),
     ],
 )
-def test_what_is_wrong_is_told_with_the_cure(old: str, new: str, sentence: str) -> None:
+def test_what_is_wrong_is_reported_with_the_cure(old: str, new: str, sentence: str) -> None:
     assert TABLE.count(old) == 1
     assert sentence in "\n".join(problems(BASE + TABLE.replace(old, new)))
 

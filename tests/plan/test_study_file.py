@@ -59,7 +59,7 @@ def test_a_good_file_is_read_whole() -> None:
     assert naps.recipe.about == "sleeps 50 ms and answers 84 bytes"
 
 
-def test_all_problems_are_told_at_once_in_the_order_of_the_file() -> None:
+def test_all_problems_are_reported_at_once_in_the_order_of_the_file() -> None:
     text = """\
 blocks = 0
 contestnts = ["x"]
@@ -100,7 +100,7 @@ def test_what_is_no_study_is_reported(text: str, sentence: str) -> None:
     assert any(sentence in problem for problem in problems(text)), problems(text)
 
 
-def test_several_errors_of_syntax_are_told_together() -> None:
+def test_several_errors_of_syntax_are_reported_together() -> None:
     assert len(problems("a = \nb = 2\n\n[c\nd = 1\n")) >= 2
 
 

@@ -58,7 +58,7 @@ def test_a_body_may_be_a_file(tmp_path: Path) -> None:
         ("A=body:@nowhere.json", "cannot read nowhere.json"),
     ],
 )
-def test_what_makes_no_sense_is_told_with_what_to_write(text: str, sentence: str) -> None:
+def test_what_makes_no_sense_is_reported_with_what_to_write(text: str, sentence: str) -> None:
     with pytest.raises(BadOptionError) as caught:
         read_third_party(text)
     assert sentence in str(caught.value)

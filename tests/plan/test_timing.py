@@ -9,7 +9,7 @@ from velodrome.plan.matrix import LOAD_S, START_S, STOP_S, lay_out, race_s, sess
 from velodrome.plan.study_file import load_study, parse
 
 
-def told(contestant: str, recipe: str, loads: str) -> float:
+def length_s(contestant: str, recipe: str, loads: str) -> float:
     text = (
         f'blocks = 1\ncontestants = [{contestant}]\n[[questions]]\nrecipe = "{recipe}"\nloads = [{loads}]\n'
     )
@@ -52,7 +52,7 @@ def told(contestant: str, recipe: str, loads: str) -> float:
 def test_a_load_takes_its_spans_and_what_is_still_inside(
     contestant: str, recipe: str, loads: str, seconds: float
 ) -> None:
-    assert told(contestant, recipe, loads) == pytest.approx(seconds)
+    assert length_s(contestant, recipe, loads) == pytest.approx(seconds)
 
 
 def test_the_first_lap_has_three_questions_ten_stacks_and_fits_into_its_minutes() -> None:

@@ -35,17 +35,17 @@ BOOTS = count(1)
 STARTED: list[int] = []
 
 
-def measure(option: Candidate, ask: Ask) -> Observation:
+def measure(option: Candidate, load: Ask) -> Observation:
     """20 ms of waiting, 1 ms of CPU: 16 × 2 slots are enough for two CPUs."""
-    boot = next(BOOTS) if ask.fresh or not STARTED else STARTED[-1]
+    boot = next(BOOTS) if load.fresh or not STARTED else STARTED[-1]
     STARTED.append(boot)
     most = min((option.slots or 10_000) / 0.021, option.processes / 0.001) * (0.95 if option.slots else 0.7)
-    rate = ask.rate or ask.connections / 0.021
+    rate = load.rate or load.connections / 0.021
     got = min(rate, most)
-    held = ask.rate < most if ask.rate else None
+    held = load.rate < most if load.rate else None
     why = "" if held is not False else "p99 was 1 210 ms, and the limit is 200 ms"
     return Observation(
-        ask, got, held, why, held is False, 21.0, 1_000, 40_000_000 * option.processes, boot=boot
+        load, got, held, why, held is False, 21.0, 1_000, 40_000_000 * option.processes, boot=boot
     )
 
 

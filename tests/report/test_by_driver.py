@@ -69,7 +69,7 @@ def test_a_race_by_velodromes_own_generator_alone_has_no_such_table() -> None:
     assert verdict_tables.reach(answer) == verdict_tables.driver_lines(answer, 100) == []
 
 
-def test_what_a_driver_does_not_tell_is_said(answer: Answer) -> None:
+def test_what_a_driver_does_not_report_is_named(answer: Answer) -> None:
     assert verdict_tables.reach(answer) == [
         "wrk: latency is service time (wrk); it looks at the HTTP status; not known: p99.9, histograms. "
         "It was <warmed> up."

@@ -27,8 +27,8 @@ def test_the_document_is_json_without_infinities_and_obeys_its_schema(found: Rat
 
 def test_what_is_shown_beside_the_answer_is_in_the_document() -> None:
     document = searches.document(whole(), TITLE)
-    assert [one["share"] for one in document["load"]] == [0.2, 0.5, 0.8, 0.95]
-    assert [one["back_s"] for one in document["overload"]] == [3.0, None]
+    assert [point["share"] for point in document["load"]] == [0.2, 0.5, 0.8, 0.95]
+    assert [overload["back_s"] for overload in document["overload"]] == [3.0, None]
     assert document["cold_start_s"] == {"low": 0.58, "mid": 0.62, "high": 0.71}
     assert (document["cold_starts"], document["folder"]) == (6, "runs/my run")
     assert len(document["left_out"]) == 1

@@ -9,13 +9,13 @@ from velodrome.model.search import (
 from velodrome.report import searches
 
 
-def test_the_highest_rate_is_told_with_cost_and_bound() -> None:
-    told = "\n".join(searches.lines(rate(Ending.CONVERGED, Interval(404, 412, 420)), TITLE))
+def test_the_highest_rate_is_reported_with_cost_and_bound() -> None:
+    text = "\n".join(searches.lines(rate(Ending.CONVERGED, Interval(404, 412, 420)), TITLE))
     sentence = "with p99 < 200ms and errors < 0.1% (Poisson arrivals): 412/s [404, 420], 95 %, of 3 loads."
-    assert sentence in told
-    assert "4 700 µs a request" in told
-    assert "There its CPU is in use to 97 %." in told
-    assert "26 loads in 96 s." in told
+    assert sentence in text
+    assert "4 700 µs a request" in text
+    assert "There its CPU is in use to 97 %." in text
+    assert "26 loads in 96 s." in text
 
 
 def test_what_never_holds_says_why() -> None:
@@ -26,31 +26,31 @@ def test_what_never_holds_says_why() -> None:
     )
 
 
-def test_the_knee_is_told_with_the_law_and_its_peak() -> None:
-    told = "\n".join(searches.lines(knee(0.0005), TITLE))
-    assert "Throughput stops rising at 32 [28, 40] connections" in told
-    assert "X(N) = λN ÷ (1 + σ(N − 1) + κN(N − 1)), of 8 closed loops" in told
-    assert "Throughput peaks at 43.6 " in told
+def test_the_knee_is_reported_with_the_law_and_its_peak() -> None:
+    text = "\n".join(searches.lines(knee(0.0005), TITLE))
+    assert "Throughput stops rising at 32 [28, 40] connections" in text
+    assert "X(N) = λN ÷ (1 + σ(N − 1) + κN(N − 1)), of 8 closed loops" in text
+    assert "Throughput peaks at 43.6 " in text
 
 
 def test_without_a_peak_nothing_is_made_up() -> None:
-    told = "\n".join(searches.lines(knee(0.0), TITLE))
-    assert "peaks at" not in told
-    assert "No peak within what was tried, because κ may be 0" in told
+    text = "\n".join(searches.lines(knee(0.0), TITLE))
+    assert "peaks at" not in text
+    assert "No peak within what was tried, because κ may be 0" in text
 
 
-def test_latency_over_load_overload_and_cold_start_stand_below_the_answer_and_what_is_left_out_is_said() -> (
+def test_latency_over_load_overload_and_cold_start_stand_below_the_answer_and_what_is_left_out_is_named() -> (
     None
 ):
-    told = "\n".join(searches.lines(whole(), TITLE))
-    assert "20 % 22.0 ms [18.0, 31.0] · 50 % 31.0 ms · 80 % – · 95 % –" in told
-    assert "95 %: The host took 9 % of the CPUs." in told
-    assert "At 120 % for 6 s: 405/s answered, back to normal 3 s after." in told
-    assert "(2.1 % never right), not back to normal within 15 s." in told
-    assert "0.62 s (0.58 to 0.71 s, 6 boots)" in told
-    assert "overload at 200 %: its budget of 5 min was spent" in told
-    assert "velodrome judge 'runs/my run'" in told
-    assert told.index("412/s [404, 420]") < told.index("p99)") < told.index("At 120 %")
+    text = "\n".join(searches.lines(whole(), TITLE))
+    assert "20 % 22.0 ms [18.0, 31.0] · 50 % 31.0 ms · 80 % – · 95 % –" in text
+    assert "95 %: The host took 9 % of the CPUs." in text
+    assert "At 120 % for 6 s: 405/s answered, back to normal 3 s after." in text
+    assert "(2.1 % never right), not back to normal within 15 s." in text
+    assert "0.62 s (0.58 to 0.71 s, 6 boots)" in text
+    assert "overload at 200 %: its budget of 5 min was spent" in text
+    assert "velodrome judge 'runs/my run'" in text
+    assert text.index("412/s [404, 420]") < text.index("p99)") < text.index("At 120 %")
 
 
 def test_latency_over_load_is_drawn_where_it_was_measured() -> None:
@@ -61,5 +61,5 @@ def test_latency_over_load_is_drawn_where_it_was_measured() -> None:
 
 def test_an_overload_that_says_nothing_gives_the_reason() -> None:
     spoilt = replace(whole().overload[0], goodput_rps=None, back_s=None, why="The generator used 99 %.")
-    told = "\n".join(searches.lines(replace(whole(), overload=(spoilt,)), TITLE))
-    assert "cannot tell, because the generator used 99 %." in told
+    text = "\n".join(searches.lines(replace(whole(), overload=(spoilt,)), TITLE))
+    assert "cannot tell, because the generator used 99 %." in text

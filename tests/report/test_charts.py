@@ -86,7 +86,7 @@ def test_steps_of_a_log_axis_are_one_two_five() -> None:
     assert steps(0.15, 6) == pytest.approx([0.2, 0.5, 1, 2, 5])
 
 
-def test_a_second_that_could_not_be_told_breaks_the_line_and_a_stall_is_shaded() -> None:
+def test_a_second_without_a_value_breaks_the_line_and_a_stall_is_shaded() -> None:
     drawn = sparkline([[1.0, None, 2.0]], [[False, True, False]], "var(--c0)")
     assert drawn.count("M", drawn.index('stroke="var') - 60) >= 1
     assert drawn.count('class="stall"') == 1

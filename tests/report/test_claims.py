@@ -18,7 +18,7 @@ def test_the_table_reads_well(width: int, golden: Callable[[str, str], None]) ->
     golden(f"claims-{width}.txt", "\n".join(lines) + "\n")
 
 
-def test_the_terminal_tells_claims_last_and_experiments_before() -> None:
+def test_the_terminal_reports_claims_last_and_experiments_before() -> None:
     lines = [str(line) for line in terminal.verdict_lines(with_claims(), {}, 80)]
     text = "\n".join(lines)
     assert " Experiment canary: No marker was lost <b>." in lines
@@ -66,7 +66,7 @@ def test_a_verdict_with_claims_is_read_back_as_it_was(tmp_path: object) -> None:
         ),
     ],
 )
-def test_a_check_without_words_is_told_by_its_figures(check: Check, about: str) -> None:
+def test_a_check_without_words_is_described_by_its_figures(check: Check, about: str) -> None:
     (row,) = claims.show_claim(
         CLAIMS[2].__class__(CLAIMS[2].claim, Judgement.HOLDS, (Checked(check, Judgement.HOLDS, None),), "")
     ).rows

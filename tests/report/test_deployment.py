@@ -78,7 +78,7 @@ def test_a_unit_takes_percents_and_dollars_and_blanks_for_what_they_are() -> Non
     unit = texts(command, wishes)["app.service"].splitlines()
     assert "WorkingDirectory=/srv/50%%" in unit
     assert 'Environment="MODE=50%% of $it"' in unit
-    (line,) = (one for one in unit if one.startswith("ExecStart="))
+    (line,) = (setting for setting in unit if setting.startswith("ExecStart="))
     assert line == (
         'ExecStart=/srv/50%%/bin/python -m uvicorn "--log-config=a b.ini" --root-path=/$$x%%20 '
         '"shop:make(\\"it\\")"'

@@ -29,7 +29,7 @@ def test_the_document_obeys_its_published_schema(found: Examination) -> None:
 
 def test_the_surest_and_costliest_stand_first() -> None:
     document = ill().document()
-    assert [(one["id"], one["verdict"]) for one in document["diagnoses"]] == [
+    assert [(diagnosis["id"], diagnosis["verdict"]) for diagnosis in document["diagnoses"]] == [
         ("blocking-call", "cause"),
         ("log-cost", "cause"),
         ("gil-convoy", "cannot-tell"),
@@ -61,8 +61,8 @@ def test_a_cause_fails_with_its_evidence_and_cure_and_what_is_open_is_skipped_wi
     cases = {case.get("name"): case for case in Tree.fromstring(text).iter("testcase")}
     failure = cases["blocking-call"].find("failure")
     assert failure is not None
-    for said in ("pricing.py:88", "await asyncio.to_thread(price, cart)", "404/s"):
-        assert said in str(failure.get("message"))
+    for part in ("pricing.py:88", "await asyncio.to_thread(price, cart)", "404/s"):
+        assert part in str(failure.get("message"))
     for name, reason in (("gil-convoy", "after 8 blocks"), ("thread-tokens", "the budget was spent")):
         skipped = cases[name].find("skipped")
         assert skipped is not None

@@ -47,8 +47,8 @@ def test_the_costliest_cause_stands_first_and_what_is_none_last() -> None:
 
 def test_a_cause_says_its_line_its_cost_and_its_cure() -> None:
     text = "\n".join(lines(examined(CAUSE)))
-    for said in ("shop.py:88 in price", "410/s", "[380, 440]", "await asyncio.to_thread(requests.get, url)"):
-        assert said in text
+    for part in ("shop.py:88 in price", "410/s", "[380, 440]", "await asyncio.to_thread(requests.get, url)"):
+        assert part in text
     assert "ms of p99" not in text  # its interval reaches across 0
 
 
@@ -59,15 +59,15 @@ def test_what_was_not_tried_and_what_is_unexplained_is_reported() -> None:
 
 
 def test_the_document_has_the_keys_that_are_promised() -> None:
-    told = examined(CAUSE, NONE).document()
-    assert told["schema"] == "velodrome/doctor/1"
-    first, last = told["diagnoses"]
+    document = examined(CAUSE, NONE).document()
+    assert document["schema"] == "velodrome/doctor/1"
+    first, last = document["diagnoses"]
     assert first["verdict"] == "cause"
     assert first["effect"]["rps"] == [380, 410, 440]
     assert set(first["cure"]) == {"what", "where", "before", "after"}
     assert (last["verdict"], last["cure"], last["proof"]) == ("not-a-cause", None, None)
-    assert told["unexplained"] == 0.06
-    assert not told["healthy"]
+    assert document["unexplained"] == 0.06
+    assert not document["healthy"]
 
 
 def test_the_document_is_written_to_a_file(tmp_path: Path) -> None:

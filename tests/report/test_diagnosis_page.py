@@ -58,7 +58,7 @@ def test_lanes_share_their_seconds() -> None:
     assert {round(stall, 1), round(collection, 1)} <= lefts
 
 
-def test_what_the_system_does_not_tell_is_said_and_not_drawn_as_none() -> None:
+def test_what_the_system_does_not_report_is_named_and_not_drawn_as_none() -> None:
     silent = replace(TIMELINE, counts=tuple(replace(count, throttled_s=None) for count in TIMELINE.counts))
     assert f"(throttled): {NOT_TOLD}" in text(str(timeline_figure(silent)))
     empty = text(str(timeline_figure(Timeline("closed-8", 1.0, (), (), (), ()))))

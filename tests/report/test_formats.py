@@ -26,7 +26,7 @@ def test_every_format_that_ships_is_found_and_writes_its_file(tmp_path: Path) ->
     found = plugins.healthy(formats.FORMATS)
     assert {"html", "json", "markdown"} <= set(found)
     assert formats.write_reports(tmp_path, JudgedRun(verdict(), made_up.results(), made_up.HEADER)) == {}
-    assert {path.name for path in tmp_path.iterdir()} == {one.file for one in found.values()}
+    assert {path.name for path in tmp_path.iterdir()} == {shipped.file for shipped in found.values()}
 
 
 def test_a_format_of_another_package_writes_beside_them_and_a_broken_one_is_reported(
@@ -38,8 +38,8 @@ def test_a_format_of_another_package_writes_beside_them_and_a_broken_one_is_repo
     here = plugins.Entry("text", "entry point mine:report", Format("text", "mine.txt", write))
     broken = plugins.Entry("torn", "entry point torn:report", error="No module named 'torn'")
     monkeypatch.setattr(plugins, "entries", lambda _kind: [here, broken])
-    told = formats.write_reports(tmp_path, JudgedRun(verdict(), (), {}))
-    assert told == {"entry point torn:report": "No module named 'torn'"}
+    failures = formats.write_reports(tmp_path, JudgedRun(verdict(), (), {}))
+    assert failures == {"entry point torn:report": "No module named 'torn'"}
     assert (tmp_path / "mine.txt").read_text() == verdict().study
 
 

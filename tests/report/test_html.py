@@ -37,7 +37,7 @@ def test_nothing_loads_from_anywhere(page: str) -> None:
     assert not re.search(r"https?://|@import|url\((?!#)", page)
 
 
-def test_what_a_server_said_is_text_everywhere(page: str) -> None:
+def test_what_a_server_printed_is_text_everywhere(page: str) -> None:
     assert "<script>document" not in page
     assert "<img" not in page
     assert "\x1b" not in page
@@ -47,9 +47,9 @@ def test_what_a_server_said_is_text_everywhere(page: str) -> None:
 
 
 def test_what_the_script_reads_cannot_end_its_element() -> None:
-    told = html.for_script({"text": "</script><!-- & \u2028"})
-    assert not set("<>&\u2028") & set(told)
-    assert json.loads(told) == {"text": "</script><!-- & \u2028"}
+    written = html.for_script({"text": "</script><!-- & \u2028"})
+    assert not set("<>&\u2028") & set(written)
+    assert json.loads(written) == {"text": "</script><!-- & \u2028"}
 
 
 def test_numbers_that_are_none_do_not_break_the_page() -> None:
@@ -68,12 +68,12 @@ def test_every_figure_has_a_sentence_and_every_cell_its_details(page: str) -> No
 
 
 def test_a_command_of_several_lines_is_copied_as_it_is_and_broken_between_its_words_only() -> None:
-    told = "pip install shop\ncat > serve.py <<'END'\nif ready:\n    serve(--port,  1)\nEND"
+    command = "pip install shop\ncat > serve.py <<'END'\nif ready:\n    serve(--port,  1)\nEND"
     first, *rest = verdict().answers
-    page = html.render(replace(verdict(), answers=(replace(first, deploy=told), *rest)), [], {})
+    page = html.render(replace(verdict(), answers=(replace(first, deploy=command), *rest)), [], {})
     code = re.search(r'<div class="command"><code>(.*?)</code>', page, re.DOTALL)
     assert code is not None
-    assert unescape(re.sub(r"</?span>", "", code[1])) == told
+    assert unescape(re.sub(r"</?span>", "", code[1])) == command
     assert "<span>serve(--port,</span>" in code[1]
 
 
@@ -82,7 +82,7 @@ def test_a_race_without_results_still_makes_a_page() -> None:
     assert "<span>velodrome</span> <span>run</span> <span>s</span>" in html.render(empty, [], {})
 
 
-def test_a_contestant_whose_every_trial_failed_is_told_with_its_last_words(page: str) -> None:
+def test_a_contestant_whose_every_trial_failed_is_reported_with_its_last_words(page: str) -> None:
     assert "start: waitress did not start within 10 s (exit 1)" in page
     assert "ModuleNotFoundError: No module named &#39;shop&#39;" in page
 

@@ -41,13 +41,13 @@ def test_text_of_files_reaches_no_terminal_raw() -> None:
 
 
 def test_what_freed_nothing_says_who_keeps_it() -> None:
-    told = listing.removed_lines(Stock((kept(),), 72_000_000, 12_000_000))
-    assert "12 MB" in told[-1]
-    assert "60 MB" in told[-1]
+    lines = listing.removed_lines(Stock((kept(),), 72_000_000, 12_000_000))
+    assert "12 MB" in lines[-1]
+    assert "60 MB" in lines[-1]
     assert len(listing.removed_lines(Stock((), 0, 0))) == 1
 
 
 def test_the_document_has_every_field() -> None:
-    told = json.loads(listing.cache_document(Stock((kept(),), 5, 3), "/c"))
-    assert (told["folder"], told["size_bytes"], told["freed_bytes"]) == ("/c", 5, 3)
-    assert told["kept"][0]["last_used"] == NOW
+    document = json.loads(listing.cache_document(Stock((kept(),), 5, 3), "/c"))
+    assert (document["folder"], document["size_bytes"], document["freed_bytes"]) == ("/c", 5, 3)
+    assert document["kept"][0]["last_used"] == NOW

@@ -10,7 +10,7 @@ def test_columns_are_aligned_and_the_last_is_not_padded() -> None:
     assert listing.align_rows([("a", "bb", "c"), ("aaa", "b", "cc")]) == ["a    bb  c", "aaa  b   cc"]
 
 
-def test_a_stack_that_cannot_run_here_is_told_with_its_reason_and_a_broken_one_with_its_error() -> None:
+def test_a_stack_that_cannot_run_here_is_reported_with_its_reason_and_a_broken_one_with_its_error() -> None:
     out = io.StringIO()
     found = next(iter(catalog.stacks().values()))
     listing.stacks([(found, "it needs Linux")], [("mine", "./mine.py", "SyntaxError: invalid syntax")], out)

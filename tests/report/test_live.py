@@ -55,7 +55,9 @@ def test_a_view_that_is_closed_twice_or_never_started_does_no_harm() -> None:
 
 
 def test_a_trial_that_is_run_again_replaces_what_was_measured_before() -> None:
-    (result,) = (one for one in made_up.results() if one.trial.key == "hello/granian-rsgi/closed-40/0")
+    (result,) = (
+        result for result in made_up.results() if result.trial.key == "hello/granian-rsgi/closed-40/0"
+    )
     assert isinstance(result, Measurement)
     disturbed = replace(
         result, flags=(Flag(FlagKind.CPU_STEAL, Severity.INVALID, "The host took CPUs.", "Wait."),)

@@ -3,7 +3,7 @@ from typing import Any
 from velodrome.report import load_text
 
 
-def one(name: str, requests: int, ok: int, **outcomes: int) -> dict[str, Any]:
+def row(name: str, requests: int, ok: int, **outcomes: int) -> dict[str, Any]:
     latency = {"p50": 1.5, "p99": 12.0}
     return {
         "name": name,
@@ -21,7 +21,7 @@ def test_one_request_has_no_table() -> None:
 
 
 def test_each_request_has_a_line_and_what_was_never_sent_is_reported() -> None:
-    rows = [one("item", 90, 90), one("order\x1b[2J", 10, 7, bad_status=2, timeout=1)]
+    rows = [row("item", 90, 90), row("order\x1b[2J", 10, 7, bad_status=2, timeout=1)]
     lines = load_text.requests_table({"load": {"model": "open"}, "requests": 103, "by_request": rows})
     assert lines[2].split() == ["item", "50", "%", "90", "1.50", "12.0", "1.50", "12.0", "0"]
     assert lines[3].endswith("bad status 2 · timeout 1")

@@ -108,7 +108,7 @@ def test_a_load_of_calls_reads_well(golden: Golden) -> None:
     golden("load-grpc.txt", "\n".join(load_text.lines(made, 80)) + "\n")
 
 
-def test_failures_are_told_with_examples_made_harmless(golden: Golden) -> None:
+def test_failures_are_reported_with_examples_made_harmless(golden: Golden) -> None:
     made = document(ok=49_900, outcomes={"ok": 49_900, "bad_status": 60, "timeout": 40}, examples=[HOSTILE])
     text = "\n".join(load_text.lines(made, 80)) + "\n"
     assert "\x1b" not in text
@@ -144,7 +144,7 @@ def test_in_a_closed_loop_what_is_under_way_is_told_apart_from_what_failed() -> 
     assert sentence.endswith("50 failed (0.10 %)")
 
 
-def test_one_connection_is_told_as_one() -> None:
+def test_one_connection_is_written_in_the_singular() -> None:
     closed = {**OPEN, "model": "closed", "rate": None, "connections": 1}
     assert load_text.load_name(document(load=closed)) == "closed loop, 1 connection, 10 s"
 
@@ -163,15 +163,17 @@ def test_a_load_that_got_no_answer_shows_dashes_and_no_picture() -> None:
     assert "│" not in text
 
 
-@pytest.mark.parametrize(("resent", "told"), [(1, "1 request was"), (1_234, "1 234 requests were")])
-def test_requests_that_were_sent_again_are_reported(resent: int, told: str) -> None:
+@pytest.mark.parametrize(("resent", "subject"), [(1, "1 request was"), (1_234, "1 234 requests were")])
+def test_requests_that_were_sent_again_are_reported(resent: int, subject: str) -> None:
     text = " ".join(line.strip() for line in load_text.lines(document(resent=resent)))
     sentence = "sent again on a new connection because the server closed the idle connection at that moment."
-    assert f"{told} {sentence}" in text.replace("\u202f", " ").replace("\u00a0", " ")
+    assert f"{subject} {sentence}" in text.replace("\u202f", " ").replace("\u00a0", " ")
 
 
 @pytest.mark.parametrize("older", [{}, {"resent": 0}])
-def test_where_none_was_sent_again_nothing_is_told_nor_in_documents_of_before(older: dict[str, int]) -> None:
+def test_where_none_was_sent_again_nothing_is_reported_nor_in_documents_of_before(
+    older: dict[str, int],
+) -> None:
     assert "sent again" not in " ".join(load_text.lines(document(**older)))
 
 
@@ -197,7 +199,7 @@ def test_in_a_pipe_progress_is_a_line_every_five_seconds_without_control_codes()
     assert "\r" not in stream.getvalue()
 
 
-def test_a_room_is_told_with_its_deliveries_and_what_members_heard_beside() -> None:
+def test_a_room_is_reported_with_its_deliveries_and_what_members_heard_beside() -> None:
     rows = {"due": document()["latency_ms"]["sent"], "sent": document()["latency_ms"]["sent"]}
     load = {
         "model": "closed",
@@ -216,7 +218,7 @@ def test_a_room_is_told_with_its_deliveries_and_what_members_heard_beside() -> N
     assert "twice" not in text
 
 
-def test_bodies_that_were_not_looked_at_are_told_with_what_was_compared_all_the_same() -> None:
+def test_bodies_that_were_not_looked_at_are_reported_with_what_was_compared_all_the_same() -> None:
     generator = {**document()["generator"], "dropped_bodies": 49_500, "compared_every": 100}
     text = " ".join(load_text.lines(document(generator=generator)))
     assert "Of 49 500 answers the kernel dropped the body unread" in text.replace("\u202f", " ").replace(
@@ -239,7 +241,7 @@ def test_a_load_that_changed_its_transport_says_for_which_answers() -> None:
 
 
 @pytest.mark.parametrize(("median", "sentence"), [(16.1, "16.1 ms"), (None, "no answer")])
-def test_an_unfair_server_is_told_with_what_the_median_connection_waits(
+def test_an_unfair_server_is_reported_with_what_the_median_connection_waits(
     median: float | None, sentence: str
 ) -> None:
     fairness: dict[str, float | None] = {

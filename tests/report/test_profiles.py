@@ -74,18 +74,18 @@ def test_stacks_that_are_gone_leave_the_figures() -> None:
     assert section.rows[0][1] == "60 %"
 
 
-def test_a_profile_that_could_not_be_taken_is_told_with_its_reason_everywhere() -> None:
+def test_a_profile_that_could_not_be_taken_is_reported_with_its_reason_everywhere() -> None:
     made = verdict(view("tornado", "", 0.0, failed="py-spy is <not> installed"))
-    told = " ".join(line.plain.strip() for line in terminal.verdict_lines(made, {}, 100))
-    assert "py-spy is <not> installed" in told
+    text = " ".join(line.plain.strip() for line in terminal.verdict_lines(made, {}, 100))
+    assert "py-spy is <not> installed" in text
     assert "py-spy is &lt;not&gt; installed" in markdown.text(made)
     assert "py-spy is &lt;not&gt; installed" in html.render(made, [], {})
 
 
 def test_a_loop_written_in_c_is_reported() -> None:
-    (told,) = profiles.sentences(verdict(view("tornado", "", 0.9, opaque_share=0.8)))
-    assert "25 % of a CPU in use" in told
-    assert "waited in 90 % of their samples, 80 % in a loop written in C that may have worked" in told
+    (sentence,) = profiles.sentences(verdict(view("tornado", "", 0.9, opaque_share=0.8)))
+    assert "25 % of a CPU in use" in sentence
+    assert "waited in 90 % of their samples, 80 % in a loop written in C that may have worked" in sentence
 
 
 def test_a_verdict_without_profiles_says_nothing_of_them() -> None:

@@ -34,7 +34,7 @@ PROBES = (Probe(100.0, True), Probe(200.0, False, "p99 was 61.3 ms, and the limi
         ),
     ],
 )
-def test_a_rate_is_told_in_a_sentence(found: RateFound, sentence: str) -> None:
+def test_a_rate_is_reported_in_a_sentence(found: RateFound, sentence: str) -> None:
     assert searches.search_sentence(found, ["p99 > 50ms"], "constant") == sentence
 
 
@@ -68,7 +68,7 @@ def test_without_a_condition_the_server_has_to_keep_up() -> None:
         ),
     ],
 )
-def test_connections_are_told_in_a_sentence(found: ConnectionsFound, sentence: str) -> None:
+def test_connections_are_reported_in_a_sentence(found: ConnectionsFound, sentence: str) -> None:
     assert searches.search_sentence(found, [], "poisson") == sentence
 
 

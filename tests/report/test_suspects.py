@@ -39,7 +39,7 @@ def shown(lines: object) -> str:
     return out.file.getvalue()  # type: ignore[attr-defined, no-any-return]
 
 
-def test_a_fault_is_told_once_with_everybody_who_is_suspected_of_it() -> None:
+def test_a_fault_is_reported_once_with_everybody_who_is_suspected_of_it() -> None:
     first, proves, command = suspect_lines(TWO)
     assert first == f"Suspect: nodelay (uvicorn · h11 ×2; also hypercorn ×2): {WHY}."
     assert "Nothing is proven" in proves
@@ -58,7 +58,7 @@ def test_a_verdict_shows_them_in_each_of_its_reports() -> None:
     assert PROVE in markdown.text(found)
     document = verdict_json.document(found)
     jsonschema.validate(document, schema.verdict())
-    assert [one["id"] for one in document["suspects"]] == ["nodelay", "nodelay"]
+    assert [suspect["id"] for suspect in document["suspects"]] == ["nodelay", "nodelay"]
 
 
 def test_searches_show_them() -> None:

@@ -37,7 +37,7 @@ def test_hosts_are_in_the_document_and_those_that_differ_in_the_text() -> None:
     found = replace(found, tuned=replace(found.tuned, hosts=hosts))
     document = json.loads(json.dumps(recommendation.document(found)))
     jsonschema.validate(document, schema.tune())
-    assert [(one["host"], one["final"], one["differs"]) for one in document["hosts"]] == [
+    assert [(host["host"], host["final"], host["differs"]) for host in document["hosts"]] == [
         ("eu-1", True, False),
         ("eu-2", False, True),
         ("eu-3", False, False),

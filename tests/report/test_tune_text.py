@@ -40,13 +40,13 @@ def test_the_answer_comes_first_and_what_to_paste_last() -> None:
     assert places == sorted(places)
 
 
-def test_the_least_cpu_is_told_at_its_rate() -> None:
+def test_the_least_cpu_is_reported_at_its_rate() -> None:
     sentence = tune_text.sentence(recommended(Goal.CPU))
     assert "µs a request" in sentence
     assert "at 300/s with p99 < 200ms (Poisson arrivals), the least CPU of what was tried." in sentence
 
 
-def test_growing_memory_is_told_with_what_to_do() -> None:
+def test_growing_memory_is_reported_with_what_to_do() -> None:
     leaks = replace(recommended(), growth=GROWTH)
     text = "\n".join(tune_text.lines(leaks))
     assert "Memory rose by 4.1 kB with every request: at 300/s the limit is reached after 12 min" in text
@@ -64,7 +64,7 @@ def test_a_cache_that_may_only_fill_replaces_no_worker() -> None:
     assert "replace a worker after" not in text
 
 
-def test_what_is_not_settled_is_not_pasted_and_said_to_be_so() -> None:
+def test_what_is_not_settled_is_not_pasted_and_reported_so() -> None:
     nothing = replace(recommended(), before="", command="", withheld=True)
     text = "\n".join(tune_text.lines(nothing))
     assert "Nothing to paste, as nothing is settled; --paste gives it all the same." in text
@@ -72,7 +72,7 @@ def test_what_is_not_settled_is_not_pasted_and_said_to_be_so() -> None:
     assert tune_text.document(nothing)["command"] == ""
 
 
-def test_a_server_that_cannot_replace_a_worker_is_told_to_be_so() -> None:
+def test_a_server_that_cannot_replace_a_worker_is_reported_so() -> None:
     command = "python -m cheroot --port=8000 --threads=4 shop.wsgi:application"
     text = "\n".join(tune_text.lines(replace(recommended(), growth=GROWTH, command=command)))
     assert (
@@ -82,10 +82,10 @@ def test_a_server_that_cannot_replace_a_worker_is_told_to_be_so() -> None:
     assert f"deploy:  {command}\n" in text
 
 
-def test_where_nothing_holds_the_reason_is_told_and_nothing_to_paste() -> None:
+def test_where_nothing_holds_the_reason_is_reported_and_nothing_to_paste() -> None:
     slow = tune(
-        lambda _, ask: Observation(
-            ask, 10.0, False if ask.rate else None, "p99 was 900 ms", False, 300.0, 1_000
+        lambda _, load: Observation(
+            load, 10.0, False if load.rate else None, "p99 was 900 ms", False, 300.0, 1_000
         ),
         GRID,
         Wanted(Goal.CAPACITY, 2),

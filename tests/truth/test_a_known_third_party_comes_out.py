@@ -35,7 +35,7 @@ def load_it(
     wait_ms: float = 0.0,
 ) -> tuple[LoadFacts, UpstreamFacts, dict[FlagKind, Any]]:
     sampler = Sampler(third.pid, third.port, load.duration_s)
-    told: list[UpstreamFacts] = []
+    upstream_facts: list[UpstreamFacts] = []
 
     def on(event: LoadEvent) -> bool:
         sampler.on(event)
@@ -43,15 +43,15 @@ def load_it(
         if event.kind == "measuring":
             third.begin()
         if event.kind == "span_ended":
-            told.append(third.end())
+            upstream_facts.append(third.end())
         return True
 
     with sampler:
         facts = VelodromeDriver().run(load, Target(third.url + "/", expect_status=200), on)
     evidence = Evidence(
-        load, facts, sampler.result(0.0), os.cpu_count() or 1, upstream=told[0], wait_ms=wait_ms
+        load, facts, sampler.result(0.0), os.cpu_count() or 1, upstream=upstream_facts[0], wait_ms=wait_ms
     )
-    return facts, told[0], {flag.kind: flag for flag in flags(evidence)}
+    return facts, upstream_facts[0], {flag.kind: flag for flag in flags(evidence)}
 
 
 def test_a_constant_latency_is_the_median_that_comes_out() -> None:
@@ -75,9 +75,9 @@ def test_a_uniform_latency_has_its_percentiles() -> None:
 
 def test_as_many_requests_arrive_as_were_sent() -> None:
     with third_party.start(latency="5ms") as third:
-        facts, told, _ = load_it(third, Load(Open(300, connections=100), 1.0))
+        facts, upstream_facts, _ = load_it(third, Load(Open(300, connections=100), 1.0))
     assert facts.requests == facts.ok == 300
-    assert told.requests == pytest.approx(300, abs=5)  # the last ones may arrive as the span ends
+    assert upstream_facts.requests == pytest.approx(300, abs=5)  # the last ones may arrive as the span ends
 
 
 def test_errors_of_the_third_party_are_counted_as_such() -> None:
@@ -96,19 +96,19 @@ def test_a_third_party_that_was_held_up_is_late() -> None:
                 frozen.append(True)
                 subprocess.run([sys.executable, "-c", FREEZE, str(third.pid), "0.5"], check=True)
 
-        _, told, found = load_it(third, Load(Closed(20), 1.5), freeze, wait_ms=20.0)
-    assert told.late_p99_ms is not None
-    assert told.late_p99_ms > 100
+        _, upstream_facts, found = load_it(third, Load(Closed(20), 1.5), freeze, wait_ms=20.0)
+    assert upstream_facts.late_p99_ms is not None
+    assert upstream_facts.late_p99_ms > 100
     assert FlagKind.UPSTREAM_LATE in found
 
 
 def test_a_rate_that_no_generator_can_send_is_limited_by_the_generator() -> None:
-    """Or by others on this machine, and then that is what must be said."""
+    """Or by others on this machine, and then that is what must be reported."""
     with third_party.start() as third:
         _, _, found = load_it(third, Load(Open(3_000_000, connections=100), 1.0, drain_s=0.1))
-    said = found.get(FlagKind.GENERATOR_SATURATED) or found.get(FlagKind.OTHER_LOAD)
-    assert said is not None
-    assert said.severity is Severity.INVALID
+    flag = found.get(FlagKind.GENERATOR_SATURATED) or found.get(FlagKind.OTHER_LOAD)
+    assert flag is not None
+    assert flag.severity is Severity.INVALID
 
 
 def test_a_stall_shows_in_every_latency_that_met_it() -> None:
@@ -126,10 +126,10 @@ from velodrome.run.drivers.velodrome import VelodromeDriver
 from velodrome.run.drivers.driver import Target
 from velodrome.model.load import Closed, Load
 import sys
-def told(event):
+def on_event(event):
     print(event.facts.get("pid"), flush=True)
     return True
-VelodromeDriver().run(Load(Closed(5), 60.0), Target(sys.argv[1]), told)
+VelodromeDriver().run(Load(Closed(5), 60.0), Target(sys.argv[1]), on_event)
 """
     with (
         third_party.start(latency="5ms") as third,

@@ -111,7 +111,9 @@ def test_a_worker_that_is_replaced_is_reported(serve: Fixture, observe: Fixture)
     assert FlagKind.SERVER_DIED not in seen.flags
 
 
-def test_a_server_that_dies_ends_the_load_and_is_told_with_its_exit(serve: Fixture, observe: Fixture) -> None:
+def test_a_server_that_dies_ends_the_load_and_is_reported_with_its_exit(
+    serve: Fixture, observe: Fixture
+) -> None:
     server = serve("workers", "master-dies")
 
     def trigger(event: LoadEvent) -> None:

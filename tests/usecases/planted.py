@@ -5,12 +5,12 @@ from pathlib import Path
 FAULTS = {
     "none": "",
     # Every request holds up its worker, from so many workers on.
-    "collapses": "if told.workers >= {at}: time.sleep(0.004)",
+    "collapses": "if options.workers >= {at}: time.sleep(0.004)",
     # A request that is alone waits, as for a delayed acknowledgement: at a low rate, and not in a closed loop.
-    "slow": "if told.workers >= {at} and in_flight == 1: await asyncio.sleep(0.04)",
+    "slow": "if options.workers >= {at} and in_flight == 1: await asyncio.sleep(0.04)",
     # Only what is not the first on its connection waits.
-    "slow-when-reused": "if told.workers >= {at} and number > 0: await asyncio.sleep(0.04)",
-    "fails": "if told.workers >= {at} and served % 5 == 0: status = '500 Internal Server Error'",
+    "slow-when-reused": "if options.workers >= {at} and number > 0: await asyncio.sleep(0.04)",
+    "fails": "if options.workers >= {at} and served % 5 == 0: status = '500 Internal Server Error'",
     "idles": "",
 }
 
@@ -41,18 +41,18 @@ stack = Stack(
 )
 
 
-def listener(told):
+def listener(options):
     found = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-    found.bind((told.host, told.port))
+    found.bind((options.host, options.port))
     found.listen(2048)
     return found
 
 
 def main():
-    told = arguments(__name__).parse_args()
-    module, _, name = told.app.partition(":")
+    options = arguments(__name__).parse_args()
+    module, _, name = options.app.partition(":")
     app = getattr(importlib.import_module(module), name)
     idles = {idles}
     token, gives = os.pipe()  # of several workers, the one that takes it is the only one to listen
@@ -98,9 +98,9 @@ def main():
                     number += 1
                     in_flight -= 1
                     closes = b"connection: close" in head.lower()
-                    told_end = "Connection: close\\r\\n" if closes else ""
-                    told_end += f"Content-Length: {{len(body)}}\\r\\n\\r\\n"
-                    writer.write(f"HTTP/1.1 {{status}}\\r\\n{{told_end}}".encode() + body)
+                    last_headers = "Connection: close\\r\\n" if closes else ""
+                    last_headers += f"Content-Length: {{len(body)}}\\r\\n\\r\\n"
+                    writer.write(f"HTTP/1.1 {{status}}\\r\\n{{last_headers}}".encode() + body)
                     await writer.drain()
                     if closes:
                         break
@@ -115,7 +115,7 @@ def main():
             for one in (signal.SIGTERM, signal.SIGINT):
                 loop.add_signal_handler(one, stop.cancel)
             if not idles or takes():
-                await asyncio.start_server(serve, sock=listener(told))
+                await asyncio.start_server(serve, sock=listener(options))
             try:
                 await stop
             except asyncio.CancelledError:
@@ -123,7 +123,7 @@ def main():
 
         asyncio.run(run())
 
-    with_workers(told.workers, work)
+    with_workers(options.workers, work)
 
 
 if __name__ == "__main__":

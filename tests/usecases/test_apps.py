@@ -18,7 +18,7 @@ HOSTILE = str(Path(__file__).parents[1] / "truth" / "targets" / "hostile.py")
 
 
 @pytest.mark.parametrize(
-    ("asked", "sentence"),
+    ("spec", "sentence"),
     [
         (
             AppSpec("plain:application", interface="cgi"),
@@ -36,9 +36,9 @@ HOSTILE = str(Path(__file__).parents[1] / "truth" / "targets" / "hostile.py")
         (AppSpec("plain:application", cwd="/no/such"), "--cwd /no/such: there is no such folder"),
     ],
 )
-def test_what_cannot_be_is_told_with_the_cure(asked: AppSpec, sentence: str) -> None:
+def test_what_cannot_be_is_reported_with_the_cure(spec: AppSpec, sentence: str) -> None:
     with pytest.raises(UsageError) as caught:
-        look(asked)
+        look(spec)
     assert sentence in str(caught.value)
 
 
@@ -57,12 +57,12 @@ def test_an_environment_is_named_by_its_folder_or_its_interpreter(tmp_path: Path
     assert apps.interpreter(str(tmp_path)) == apps.interpreter(str(python)) == str(python)
 
 
-def test_third_parties_are_told_by_their_variable() -> None:
-    told = apps.third_parties(("PAYMENTS_URL=latency:lognormal(50ms,0.4)", "STOCK_URL=20ms"))
-    assert told == (ThirdParty("PAYMENTS_URL", "lognormal(50ms,0.4)"), ThirdParty("STOCK_URL", "20ms"))
+def test_third_parties_are_named_by_their_variable() -> None:
+    parties = apps.third_parties(("PAYMENTS_URL=latency:lognormal(50ms,0.4)", "STOCK_URL=20ms"))
+    assert parties == (ThirdParty("PAYMENTS_URL", "lognormal(50ms,0.4)"), ThirdParty("STOCK_URL", "20ms"))
 
 
-def test_stacks_of_the_users_own_are_told_by_their_file(tmp_path: Path) -> None:
+def test_stacks_of_the_users_own_are_named_by_their_file(tmp_path: Path) -> None:
     assert apps.split_stacks(["waitress", HOSTILE]) == (("waitress", "hostile"), (HOSTILE,))
     broken = tmp_path / "broken.py"
     broken.write_text("stack = 1\n")
@@ -75,17 +75,17 @@ def test_what_serves_an_app_is_built_from_source_only_where_that_is_allowed(
 ) -> None:
     allowed = []
     monkeypatch.setattr(apps, "overlay_for", lambda stack, app, allow_sdist: allowed.append(allow_sdist))
-    asked = AppSpec("plain:application", cwd=str(SHOP))
-    for one in (asked, replace(asked, allow_sdist=True)):
-        apps.lab_for(one).overlay(catalog.stack("waitress"), App("plain:application", "wsgi", "", ""))
+    spec = AppSpec("plain:application", cwd=str(SHOP))
+    for variant in (spec, replace(spec, allow_sdist=True)):
+        apps.lab_for(variant).overlay(catalog.stack("waitress"), App("plain:application", "wsgi", "", ""))
     assert allowed == [False, True]
 
 
 def test_values_of_variables_are_the_labs_and_never_the_apps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOKEN", "hush-hush")
-    asked = AppSpec("plain:application", cwd=str(SHOP), env=("TOKEN", "NAME=blue"))
-    app = look(asked)
+    spec = AppSpec("plain:application", cwd=str(SHOP), env=("TOKEN", "NAME=blue"))
+    app = look(spec)
     assert app.variables == ("TOKEN", "NAME")
     assert "hush-hush" not in repr(app)
-    assert apps.lab_for(asked).variables == {"TOKEN": "hush-hush", "NAME": "blue"}
+    assert apps.lab_for(spec).variables == {"TOKEN": "hush-hush", "NAME": "blue"}
     assert app.cwd == os.path.abspath(SHOP)

@@ -112,7 +112,7 @@ def test_a_server_that_dies_under_a_rate_breaks_it_and_is_served_anew(lab: Lab) 
 
 
 @pytest.mark.usefixtures("alone")
-def test_what_cannot_be_served_is_told_with_its_last_lines(lab: Lab) -> None:
+def test_what_cannot_be_served_is_reported_with_its_last_lines(lab: Lab) -> None:
     with (
         Bench(trial(HELLO, "hostile", does="die-at-start"), lab) as bench,
         pytest.raises(NoServerError) as raised,

@@ -58,7 +58,7 @@ def test_an_answer_for_more_cpus_than_there_are_races_as_many_workers_and_checks
     assert alone.worker_counts == (1, 2)
 
 
-def test_a_rate_is_asked_beside_the_closed_loop() -> None:
+def test_a_rate_is_loaded_beside_the_closed_loop() -> None:
     (question,) = lay_out([WSGI], Terms(connections=8, rate=300), LAB).study.questions
     assert [load.pace for load in question.loads] == [Closed(8), Open(300, "poisson")]
     assert "GET /cart" in question.about
@@ -96,15 +96,15 @@ def test_the_app_and_nothing_in_its_place_are_measured_on_who_led_in_the_look_in
     sessions = [
         session.trials for session in laid.matrix.sessions if session.trials[0].question != "shop:app"
     ]
-    assert {one[0].contestant.label for one in sessions} == {"waitress"}
-    assert sorted((one[0].block, one[0].question) for one in sessions) == [
+    assert {session[0].contestant.label for session in sessions} == {"waitress"}
+    assert sorted((session[0].block, session[0].question) for session in sessions) == [
         (block, f"shop:app~{layer}") for block in range(3) for layer in ("app", "server")
     ]
-    assert all([type(one.load.pace) for one in session] == [Closed, Open] for session in sessions)
+    assert all([type(trial.load.pace) for trial in session] == [Closed, Open] for session in sessions)
     assert [trial.cell for trial in laid.matrix.profiles] == ["shop:app~app/waitress"]
 
 
-def test_nothing_runs_in_the_apps_own_environment_and_is_asked_without_its_requests() -> None:
+def test_nothing_runs_in_the_apps_own_environment_and_is_loaded_without_its_requests() -> None:
     served = baselines(WSGI)["server"].app
     assert served is not None
     assert (served.python, served.cwd) == (WSGI.python, WSGI.cwd)
@@ -140,7 +140,7 @@ def test_nothing_stands_in_for_an_app_before_its_look() -> None:
     assert lay_out([WSGI], Terms(), LAB).study.answered == lay_out([WSGI], Terms(), LAB).study.questions
 
 
-def test_several_apps_are_asked_each_of_its_own_stacks() -> None:
+def test_several_apps_are_raced_each_on_its_own_stacks() -> None:
     comparison = lay_out([WSGI, ASGI], Terms(), LAB)
     first, second = comparison.study.questions
     assert not set(first.contestants) & set(second.contestants)
@@ -197,7 +197,7 @@ def test_only_questions_of_their_own_have_leaders_to_check() -> None:
     both = replace(study, questions=(baseline, *study.questions))
     assert len(both.answered) == 1
     assert workers.seconds(both, LAB.stacks) == workers.seconds(study, LAB.stacks) > 5
-    asked: list[str] = []
+    messages: list[str] = []
     results = parse(dump_header(Header(both, 1, {}, "0", "")).encode() + b"\n")
-    workers.check_leaders(both, (), results, LAB.stacks, tell=asked.append, serve=session_runner(LAB))
-    assert not asked
+    workers.check_leaders(both, (), results, LAB.stacks, tell=messages.append, serve=session_runner(LAB))
+    assert not messages

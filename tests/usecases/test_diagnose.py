@@ -366,7 +366,7 @@ class Dying(Case):
         lab = Lab(catalog.stacks(), Path("/nowhere"), cpus=(0, 1))
         super().__init__(trial, lab, {"call": suspected("call")}, time.monotonic() + 300, Quiet())
         self.blocks = list(blocks)
-        self.asked = 0
+        self.calls = 0
 
     def _screen(self, *, first: bool = False) -> Symptoms:
         return replace(SEEN, failed=tuple(self._base.give))
@@ -378,7 +378,7 @@ def dying(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Dying]:
         case = Dying(blocks)
 
         def block(*_: object) -> object:
-            case.asked += 1
+            case.calls += 1
             found = case.blocks.pop(0)
             if isinstance(found, Exception):
                 raise found
@@ -397,7 +397,7 @@ def test_a_server_that_dies_in_a_block_is_followed_by_a_fresh_one(dying: Callabl
     case = dying(ONE, NotMeasuredError(False, "it died"), ONE, ONE, ONE)
     case.examine()
     (found,) = case.diagnoses
-    assert (found.ruling, case.asked) == (Ruling.CAUSE, 5)
+    assert (found.ruling, case.calls) == (Ruling.CAUSE, 5)
 
 
 def test_where_it_dies_again_what_was_measured_is_kept_with_which_arm_and_why(
@@ -438,7 +438,7 @@ MORE = SloRate(True, Interval(380, 400, 420), "converged")
 SLO = Slo((), 10.0)
 
 
-def test_an_slo_is_told_as_it_is_and_cured_and_the_cause_costs_the_difference() -> None:
+def test_an_slo_is_reported_as_it_is_and_cured_and_the_cause_costs_the_difference() -> None:
     case = Rated({"as it is": HELD, "call": MORE}, [suspected("call")], {"call": Ruling.CAUSE})
     case.examine(SLO)
     assert case.slo is not None
@@ -457,7 +457,7 @@ def test_of_several_causes_none_costs_all_of_it() -> None:
     assert all("slo_rps" not in diagnosis.effect for diagnosis in case.diagnoses)
 
 
-def test_without_a_cure_there_is_nothing_to_search_and_that_is_said() -> None:
+def test_without_a_cure_there_is_nothing_to_search_and_that_is_reported() -> None:
     case = Rated({"as it is": HELD}, [suspected("call")], {})
     case.examine(SLO)
     assert case.slo is not None
@@ -490,7 +490,7 @@ def test_what_an_examination_comes_to_obeys_the_published_schema(dying: Callable
     )
     document = json.loads(json.dumps(found.document(), allow_nan=False))
     jsonschema.validate(document, schema.doctor())
-    (arms,) = (one for one in document["diagnoses"][0]["evidence"] if one["kind"] == "arms")
+    (arms,) = (evidence for evidence in document["diagnoses"][0]["evidence"] if evidence["kind"] == "arms")
     low, mid, high = arms["levels"]["after"]["rps"]
     assert low <= mid <= high
     assert mid == pytest.approx(300)
@@ -500,10 +500,10 @@ def test_what_an_examination_comes_to_obeys_the_published_schema(dying: Callable
 def test_the_rate_of_an_slo_is_searched_with_the_cures_in_its_servers(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    asked: list[tuple[Search, Lab]] = []
+    searches: list[tuple[Search, Lab]] = []
 
     def searched(search: Search, lab: Lab, *_: object) -> RateCapacity:
-        asked.append((search, lab))
+        searches.append((search, lab))
         assert lab.injected is None or lab.injected.folder.is_dir()
         found = RateFound(Ending.CONVERGED, Interval(1, 2, 3), "", ())
         return RateCapacity((), found, None, None, 1, 1.0)
@@ -511,7 +511,7 @@ def test_the_rate_of_an_slo_is_searched_with_the_cures_in_its_servers(
     monkeypatch.setattr(doctor, "run_search", searched)
     case = Scripted([suspected("call")], {"call": Ruling.CAUSE})
     case.examine(Slo((read("p99 < 100ms"),), 30.0))
-    (plain, as_it_is), (cured, treated) = asked
+    (plain, as_it_is), (cured, treated) = searches
     assert as_it_is.injected is None
     assert treated.injected is not None
     assert dict(treated.injected.give) == {"call": 1}

@@ -21,7 +21,7 @@ from velodrome.usecases.quiet import Quiet
 
 ALLOWED = Demands(must=(read("p90 < 500ms and errors < 10%"),))
 SILENT = Demands(must=(read("p90 < 500ms"),))
-SAID = "5.0 % of the answers are wrong at any rate: say errors < 10% or correct the requests"
+SENTENCE = "5.0 % of the answers are wrong at any rate: say errors < 10% or correct the requests"
 pytestmark = [
     pytest.mark.measured,
     pytest.mark.skipif(
@@ -38,9 +38,9 @@ def alone() -> Iterator[None]:
 
 
 def served(waits_ms: int) -> tuple[Trial, Lab]:
-    asked = AppSpec("moody:application", cwd=str(SHOP), env=(f"SHOP_WAITS_MS={waits_ms}",))
-    app = look(asked)
-    return trial_of("moody", app.recipe, Contestant("waitress"), Limits(cpus=1), app=app), lab_for(asked)
+    spec = AppSpec("moody:application", cwd=str(SHOP), env=(f"SHOP_WAITS_MS={waits_ms}",))
+    app = look(spec)
+    return trial_of("moody", app.recipe, Contestant("waitress"), Limits(cpus=1), app=app), lab_for(spec)
 
 
 @pytest.mark.usefixtures("alone")
@@ -61,17 +61,17 @@ def test_no_rate_is_searched_where_nothing_allows_them_and_the_cure_is_reported(
     trial, lab = served(waits_ms=0)
     found = capacity.highest(trial, lab, SILENT, Quiet(), wait_s=60)
     assert found.ending is Ending.NEVER
-    assert found.found.because.partition(" %")[2] == SAID.partition(" %")[2]
+    assert found.found.because.partition(" %")[2] == SENTENCE.partition(" %")[2]
     assert found.found.probes == ()
 
 
 @pytest.mark.usefixtures("alone")
-def test_a_slow_one_is_asked_on_until_it_is_sure() -> None:
+def test_a_slow_app_is_loaded_on_until_it_is_sure() -> None:
     trial, lab = served(waits_ms=25)
     with Bench(trial, lab, seconds=1.5) as bench:
         bench.alone()
         assert not bench.wrong_anyway(SILENT)
         broke, _ = bench.rate(60, SILENT)
-        assert bench.wrong_anyway(SILENT).partition(" %")[2] == SAID.partition(" %")[2]
+        assert bench.wrong_anyway(SILENT).partition(" %")[2] == SENTENCE.partition(" %")[2]
     assert broke.held is False
     assert broke.everywhere

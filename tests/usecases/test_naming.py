@@ -32,7 +32,7 @@ def project(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("told", "module", "source"),
+    ("named", "module", "source"),
     [
         ("shop.wsgi:app", "shop.wsgi:app", ""),
         ("single.py:app", "single:app", ""),
@@ -42,9 +42,9 @@ def project(tmp_path: Path) -> Path:
     ],
 )
 def test_a_module_begins_below_the_last_folder_that_is_no_package(
-    project: Path, told: str, module: str, source: str
+    project: Path, named: str, module: str, source: str
 ) -> None:
-    assert by_file(told, str(project)) == (module, source)
+    assert by_file(named, str(project)) == (module, source)
 
 
 def test_a_whole_path_is_imported_from_its_folder_wherever_one_is(project: Path) -> None:
@@ -67,11 +67,11 @@ def test_what_is_no_file_or_no_module_is_reported(project: Path) -> None:
 
 
 def test_an_app_in_a_source_folder_stands_also_where_its_path_has_blanks(project: Path) -> None:
-    asked = AppSpec("src/shop/wsgi.py:app", cwd=str(project))
-    app = look(asked)
+    spec = AppSpec("src/shop/wsgi.py:app", cwd=str(project))
+    app = look(spec)
     assert (app.path, app.source, app.cwd) == ("shop.wsgi:app", "src", str(project))
     for stack in ("waitress", "gunicorn-sync"):
-        with standing(app, Contestant(stack), lab_for(asked)) as booted:
+        with standing(app, Contestant(stack), lab_for(spec)) as booted:
             assert booted.wrong == ""
 
 
@@ -82,7 +82,7 @@ def test_what_is_pasted_names_the_source_folder() -> None:
     assert "PYTHONPATH=src python -m gunicorn " in pasted
 
 
-def test_a_package_that_lies_in_src_is_said_to_be_put_on_the_path(project: Path) -> None:
+def test_a_package_that_lies_in_src_is_reported_with_the_path_to_add(project: Path) -> None:
     with pytest.raises(
         AppRaisesError, match=r"shop lies in /.*/src: put that on its path with --env PYTHONPATH=src$"
     ):

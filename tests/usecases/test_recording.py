@@ -21,7 +21,7 @@ def begun(sought: Sought = SOUGHT) -> Header:
     return header(TRIAL, sought, "capacity of hello", (TRIAL.contestant,))
 
 
-def one(record: Record, boot: int, rising: float | None = None) -> Result:
+def keep(record: Record, boot: int, rising: float | None = None) -> Result:
     of = record.number(made.trial("uvicorn", load=made.OPEN))
     return record.keep(made.measured(of, 100.0), boot, Purpose.RATE, rising)
 
@@ -30,10 +30,10 @@ def test_what_is_kept_is_on_the_disk_with_its_start_of_the_server_and_why_it_was
     with open_record(tmp_path / "run", begun()) as record:
         boot = record.next_boot()
         record.ask()
-        one(record, boot)
-        one(record, boot, rising=12.5)  # once more, under the number of what was asked
+        keep(record, boot)
+        keep(record, boot, rising=12.5)  # once more, under the same number
         record.ask()
-        last = one(record, record.next_boot())
+        last = keep(record, record.next_boot())
         found = store.read(tmp_path / "run")
     assert list(found.trials) == record.results
     steps = [each.step for each in found.trials if each.step]
@@ -50,7 +50,7 @@ def test_what_is_kept_is_on_the_disk_with_its_start_of_the_server_and_why_it_was
 def test_a_search_goes_on_where_it_ended_with_numbers_that_nothing_has_yet(tmp_path: Path) -> None:
     with open_record(tmp_path / "run", begun()) as record:
         record.ask()
-        first = one(record, record.next_boot())
+        first = keep(record, record.next_boot())
     with open_record(
         tmp_path / "run", begun(Sought("tune", ("p99 < 20ms",), budget_s=90.0)), resume=True
     ) as record:
@@ -58,7 +58,7 @@ def test_a_search_goes_on_where_it_ended_with_numbers_that_nothing_has_yet(tmp_p
         assert first.step is not None
         assert record.spent_s >= first.step.spent_s
         record.ask()
-        second = one(record, record.next_boot())
+        second = keep(record, record.next_boot())
     assert second.step is not None
     assert (second.step.number, second.step.boot, second.trial.block) == (2, 2, 1)
     assert len(store.read(tmp_path / "run").trials) == 2
@@ -66,7 +66,7 @@ def test_a_search_goes_on_where_it_ended_with_numbers_that_nothing_has_yet(tmp_p
 
 def test_a_search_for_something_else_does_not_go_on_in_its_folder(tmp_path: Path) -> None:
     with open_record(tmp_path / "run", begun()) as record:
-        one(record, record.next_boot())
+        keep(record, record.next_boot())
     other = begun(Sought("tune", ("p99 < 50ms",)))
     with (
         pytest.raises(StudyChangedError, match="the search's conditions changed"),
@@ -87,7 +87,7 @@ def test_of_a_search_that_measured_nothing_no_folder_is_left(tmp_path: Path) -> 
 def test_what_was_measured_before_an_interruption_is_kept_and_reported(tmp_path: Path) -> None:
     def interrupted() -> None:
         with open_record(tmp_path / "run", begun()) as record:
-            one(record, record.next_boot())
+            keep(record, record.next_boot())
             raise KeyboardInterrupt
 
     with pytest.raises(RaceInterruptedError, match="--resume"):
@@ -98,7 +98,7 @@ def test_what_was_measured_before_an_interruption_is_kept_and_reported(tmp_path:
 def test_a_capacity_goes_on_within_the_budget_and_loads_it_began_with(tmp_path: Path) -> None:
     began = Sought("capacity", ("p99 < 20ms",), budget_s=60.0, seconds=3.0)
     with open_record(tmp_path / "run", begun(began)) as record:
-        one(record, record.next_boot())
+        keep(record, record.next_boot())
     for name, other in (
         ("budget_s", Sought("capacity", ("p99 < 20ms",), budget_s=90.0, seconds=3.0)),
         ("seconds", Sought("capacity", ("p99 < 20ms",), budget_s=60.0, seconds=1.0)),

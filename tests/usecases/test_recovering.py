@@ -1,4 +1,4 @@
-"""When a server has done with what it was asked too much."""
+"""When a server has worked off what was too much for it."""
 
 import itertools
 import time
@@ -22,22 +22,22 @@ def test_it_has_when_answers_come_about_as_fast_as_one_alone_did() -> None:
 
 def test_answers_that_fail_are_no_recovery_however_fast_they_are() -> None:
     right = itertools.chain([0, RECOVERY_REQUESTS - 1], itertools.repeat(RECOVERY_REQUESTS))
-    asked = []
+    times_left = []
 
-    def ask(left_s: float) -> tuple[int, float]:
-        asked.append(left_s)
+    def send(left_s: float) -> tuple[int, float]:
+        times_left.append(left_s)
         return next(right), 1.0
 
-    assert wait_for_recovery(ask, alone_ms=10.0, patience_s=60)
-    assert len(asked) == 3
-    assert asked == sorted(asked, reverse=True)
+    assert wait_for_recovery(send, alone_ms=10.0, patience_s=60)
+    assert len(times_left) == 3
+    assert times_left == sorted(times_left, reverse=True)
 
 
 def test_fractions_of_a_millisecond_are_no_slowness() -> None:
     assert wait_for_recovery(lambda _: (RECOVERY_REQUESTS, 0.9), alone_ms=0.05, patience_s=1)
 
 
-def test_where_nothing_was_asked_before_right_answers_are_enough() -> None:
+def test_where_nothing_was_sent_before_right_answers_are_enough() -> None:
     assert wait_for_recovery(lambda _: (RECOVERY_REQUESTS, 5_000.0), alone_ms=0.0, patience_s=1)
 
 

@@ -1,4 +1,4 @@
-"""Two revisions of an app, raced against each other as a user asks for it."""
+"""Two revisions of an app, raced against each other as a user runs it."""
 
 import sys
 import venv
@@ -34,21 +34,21 @@ def test_a_slower_commit_is_a_regression_and_its_worktrees_are_gone(
     of_app = ["--app", "shop:app", "--cwd", str(shop), "--stack", "gunicorn-gthread"]
     loads = ["--connections", "4", "-z", "0.5s", "--blocks", "4", "--wait"]
     gates = ["--fail-on", "regression", "--metrics", "throughput,p50"]
-    for number in range(2):  # other programs may have taken the CPUs, and then nothing may be told
+    for number in range(2):  # other programs may have taken the CPUs, and then it may be undecided
         run = tmp_path / f"run-{number}"
         ended = velodrome(monkeypatch, "HEAD~1", "HEAD", *of_app, *loads, "--run", str(run), *gates)
-        told = capsys.readouterr()
-        if "Other programs" not in told.out:
+        printed = capsys.readouterr()
+        if "Other programs" not in printed.out:
             break
-    spoilt = "Other programs" in told.out
+    spoilt = "Other programs" in printed.out
     assert ended == (4 if spoilt else 1)
-    assert ("Insufficient data" if spoilt else "✗ Regression") in told.out
-    assert f"HEAD ({git(shop, 'rev-parse', 'HEAD')[:7]})" in told.out
-    assert "block 4  after" in told.err
+    assert ("Insufficient data" if spoilt else "✗ Regression") in printed.out
+    assert f"HEAD ({git(shop, 'rev-parse', 'HEAD')[:7]})" in printed.out
+    assert "block 4  after" in printed.err
     assert f"/{KIND}-" not in git(shop, "worktree", "list")
     # What was measured is reported again without a new run.
     assert velodrome(monkeypatch, str(run), "--metrics", "throughput,p50") == 0
-    assert capsys.readouterr().out == told.out
+    assert capsys.readouterr().out == printed.out
 
 
 def test_an_app_that_is_not_imported_from_its_revision_is_refused(
@@ -57,8 +57,8 @@ def test_an_app_that_is_not_imported_from_its_revision_is_refused(
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (elsewhere / "installed.py").write_text(SHOP.format(seconds=0))
-    asked = ["--app", "installed:app", "--cwd", str(shop), "--env", f"PYTHONPATH={elsewhere}"]
-    assert velodrome(monkeypatch, "HEAD~1", "HEAD", *asked) == 2
+    words = ["--app", "installed:app", "--cwd", str(shop), "--env", f"PYTHONPATH={elsewhere}"]
+    assert velodrome(monkeypatch, "HEAD~1", "HEAD", *words) == 2
     assert f"{elsewhere}/installed.py, which is not part of the revision" in capsys.readouterr().err
     assert f"/{KIND}-" not in git(shop, "worktree", "list")
 
@@ -83,13 +83,13 @@ def test_a_package_that_is_installed_from_the_working_tree_is_refused_though_the
     (packages / "__editable__.shop.pth").write_text(f"{top}/src\n")
     (packages / "third_party.py").write_text("")  # what is installed there is of both, and no revision's
     (top / "wsgi.py").write_text("not = what is committed")
-    asked = ["--app", "wsgi:app", "--cwd", str(top), "--python", str(top / ".venv"), "--stack", "waitress"]
+    words = ["--app", "wsgi:app", "--cwd", str(top), "--python", str(top / ".venv"), "--stack", "waitress"]
     if cured:  # as is reported
-        asked += ["--env", "PYTHONPATH=src", "--connections", "2", "-z", "0.5s", "--blocks", "1"]
-        asked += ["--run", str(tmp_path / "run"), "--wait"]
-        assert velodrome(monkeypatch, "HEAD~1", "HEAD", *asked) in (0, 4)
+        words += ["--env", "PYTHONPATH=src", "--connections", "2", "-z", "0.5s", "--blocks", "1"]
+        words += ["--run", str(tmp_path / "run"), "--wait"]
+        assert velodrome(monkeypatch, "HEAD~1", "HEAD", *words) in (0, 4)
         return
-    assert velodrome(monkeypatch, "HEAD~1", "HEAD", *asked) == 2
+    assert velodrome(monkeypatch, "HEAD~1", "HEAD", *words) == 2
     sentence = capsys.readouterr().err
     assert f"{top}/src/shop/__init__.py, which is not part of the revision" in sentence
     assert "--env PYTHONPATH=src" in sentence
@@ -118,8 +118,8 @@ def test_what_makes_no_sense_is_refused(
 def test_a_setup_that_fails_ends_it_before_anything(
     shop: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked = ["--app", "shop:app", "--cwd", str(shop), "--setup", "echo no database; false"]
-    assert velodrome(monkeypatch, "HEAD~1", "HEAD", *asked) == 3
+    words = ["--app", "shop:app", "--cwd", str(shop), "--setup", "echo no database; false"]
+    assert velodrome(monkeypatch, "HEAD~1", "HEAD", *words) == 3
     assert "no database" in capsys.readouterr().err
     assert f"/{KIND}-" not in git(shop, "worktree", "list")
 

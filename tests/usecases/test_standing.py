@@ -30,8 +30,8 @@ def children() -> set[int]:
     return {process.pid for process in psutil.Process().children(recursive=True)}
 
 
-def got(app: App, asked: AppSpec, stack: str, path: str, **knobs: int) -> str:
-    with standing(app, Contestant(stack, knobs), lab_for(asked)) as booted:
+def got(app: App, spec: AppSpec, stack: str, path: str, **knobs: int) -> str:
+    with standing(app, Contestant(stack, knobs), lab_for(spec)) as booted:
         url = booted.server.url.rstrip("/") + path
         with urllib.request.urlopen(url, timeout=10) as answer:
             return str(answer.read().decode())
@@ -43,10 +43,10 @@ def files(python: str) -> list[str]:
 
 
 def test_flask_stands_on_gunicorn_that_is_not_installed_there() -> None:
-    asked = flask(Request("cart", "/cart?id=7"))
-    app = look(asked)
+    spec = flask(Request("cart", "/cart?id=7"))
+    app = look(spec)
     before = files(app.python)
-    with standing(app, Contestant("gunicorn-sync", {"workers": 2}), lab_for(asked)) as booted:
+    with standing(app, Contestant("gunicorn-sync", {"workers": 2}), lab_for(spec)) as booted:
         with urllib.request.urlopen(booted.server.url + "cart?id=7", timeout=10) as answer:
             assert b'"7"' in answer.read()
         assert booted.environment.packages["flask"] == "3.1.2"
@@ -55,7 +55,7 @@ def test_flask_stands_on_gunicorn_that_is_not_installed_there() -> None:
     assert files(app.python) == before
 
 
-def test_what_is_asked_has_to_be_answered_rightly() -> None:
+def test_requests_have_to_be_answered_rightly() -> None:
     order = Request(
         "order",
         "/orders",
@@ -65,9 +65,9 @@ def test_what_is_asked_has_to_be_answered_rightly() -> None:
         expect_status=201,
         expect_contains="ordered",
     )
-    asked = flask(Request("cart", "/cart?id={{random 1..9}}"), order)
-    app = look(asked)
-    with standing(app, Contestant("waitress"), lab_for(asked)) as booted:
+    spec = flask(Request("cart", "/cart?id={{random 1..9}}"), order)
+    app = look(spec)
+    with standing(app, Contestant("waitress"), lab_for(spec)) as booted:
         assert booted.target.mix == app.requests
     wrong = flask(Request("nope", "/nope"))
     with (
@@ -79,9 +79,9 @@ def test_what_is_asked_has_to_be_answered_rightly() -> None:
         pass
 
 
-def test_what_is_answered_wrongly_of_a_mix_is_told_before_anything_is_measured() -> None:
-    asked = flask(Request("cart", "/cart?id=7"), Request("gone", "/gone"))
-    app, lab = look(asked), lab_for(asked)
+def test_what_is_answered_wrongly_of_a_mix_is_reported_before_anything_is_measured() -> None:
+    spec = flask(Request("cart", "/cart?id=7"), Request("gone", "/gone"))
+    app, lab = look(spec), lab_for(spec)
     heard: list[str] = []
     trial = trial_of("told", app.recipe, Contestant("waitress"), Limits(), app=app)
     with Bench(trial, lab, warn=heard.append) as bench:
@@ -117,29 +117,29 @@ FORMS = [
 ]
 
 
-@pytest.mark.parametrize(("app", "requires", "stack", "asked"), FORMS)
+@pytest.mark.parametrize(("app", "requires", "stack", "exchange"), FORMS)
 def test_every_form_of_an_app_stands(
-    app: str, requires: tuple[str, ...], stack: str, asked: tuple[str, str]
+    app: str, requires: tuple[str, ...], stack: str, exchange: tuple[str, str]
 ) -> None:
-    path, right = asked
-    said = AppSpec(app, python_with(*requires), str(SHOP), requests=(Request("it", path),))
-    assert right in got(look(said), said, stack, path)
+    path, right = exchange
+    spec = AppSpec(app, python_with(*requires), str(SHOP), requests=(Request("it", path),))
+    assert right in got(look(spec), spec, stack, path)
 
 
 def test_a_django_site_is_raced_on_servers_of_both_kinds() -> None:
-    said = AppSpec("mall.settings", python_with(DJANGO), str(SHOP))
-    found = look(said)
+    spec = AppSpec("mall.settings", python_with(DJANGO), str(SHOP))
+    found = look(spec)
     assert found.served == {
         "wsgi": "mall.wsgi:application",
         "asgi": "velodrome.guest.apps.served:django_asgi",
     }
-    assert {"gunicorn-sync", "uvicorn"} <= set(stacks_for(found, lab_for(said)))
+    assert {"gunicorn-sync", "uvicorn"} <= set(stacks_for(found, lab_for(spec)))
 
 
-def test_its_users_version_of_a_server_is_told_only_what_it_knows() -> None:
-    said = AppSpec("plain:application", python_with("gunicorn==21.2.0"), str(SHOP))
-    app = look(said)
-    with standing(app, Contestant("gunicorn-sync"), lab_for(said)) as booted:
+def test_its_users_version_of_a_server_gets_only_options_it_knows() -> None:
+    spec = AppSpec("plain:application", python_with("gunicorn==21.2.0"), str(SHOP))
+    app = look(spec)
+    with standing(app, Contestant("gunicorn-sync"), lab_for(spec)) as booted:
         assert booted.environment.packages["gunicorn"] == "21.2.0"
 
 
@@ -148,27 +148,27 @@ def test_an_app_on_an_old_interpreter_stands() -> None:
         python = str(find_interpreter("3.8").path)
     except InterpreterNotFoundError as error:
         pytest.skip(str(error))
-    said = AppSpec("plain:application", python, str(SHOP))
-    assert got(look(said), said, "gunicorn-gthread", "/") == "hello"
+    spec = AppSpec("plain:application", python, str(SHOP))
+    assert got(look(spec), spec, "gunicorn-gthread", "/") == "hello"
 
 
 def test_it_sees_its_folder_and_the_variables_of_its_user(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SHOP_NAME", "blue")
-    said = AppSpec("plain:application", cwd=str(SHOP), env=("SHOP_NAME",))
-    app = look(said)
-    assert got(app, said, "waitress", "/env") == "blue"
-    assert got(app, said, "waitress", "/cwd") == str(SHOP)
+    spec = AppSpec("plain:application", cwd=str(SHOP), env=("SHOP_NAME",))
+    app = look(spec)
+    assert got(app, spec, "waitress", "/env") == "blue"
+    assert got(app, spec, "waitress", "/cwd") == str(SHOP)
     assert "blue" not in repr(app)
 
 
 def test_a_third_party_that_it_calls_is_simulated() -> None:
-    said = AppSpec(
+    spec = AppSpec(
         "calls_payments:application",
         cwd=str(SHOP),
         upstreams=("PAYMENTS_URL=latency:uniform(20ms,30ms)",),
     )
-    app = look(said)
-    with standing(app, Contestant("waitress"), lab_for(said)) as booted:
+    app = look(spec)
+    with standing(app, Contestant("waitress"), lab_for(spec)) as booted:
         (third,) = booted.upstreams
         third.begin()
         began = time.monotonic()
@@ -179,45 +179,45 @@ def test_a_third_party_that_it_calls_is_simulated() -> None:
 
 
 def test_megabytes_forks_threads_and_another_folder_do_no_harm_to_serving() -> None:
-    said = AppSpec("troublesome:application", cwd=str(SHOP))
-    with standing(look(said), Contestant("waitress"), lab_for(said)) as booted:
+    spec = AppSpec("troublesome:application", cwd=str(SHOP))
+    with standing(look(spec), Contestant("waitress"), lab_for(spec)) as booted:
         stopped = booted.server.stop(2.0)
     assert stopped.left == ()
 
 
 def test_an_app_deaf_to_every_signal_is_ended_with_its_children() -> None:
-    said = AppSpec("deaf:application", cwd=str(SHOP))
-    with standing(look(said), Contestant("waitress"), lab_for(said)) as booted:
+    spec = AppSpec("deaf:application", cwd=str(SHOP))
+    with standing(look(spec), Contestant("waitress"), lab_for(spec)) as booted:
         stopped = booted.server.stop(0.5)
     assert stopped.ending.hung
     assert stopped.left == ()
 
 
-def test_an_app_that_listens_elsewhere_is_told_where() -> None:
-    said = AppSpec("elsewhere:application", cwd=str(SHOP))
-    lab = replace(lab_for(said), start_seconds=4.0)
+def test_where_an_app_listens_instead_is_reported() -> None:
+    spec = AppSpec("elsewhere:application", cwd=str(SHOP))
+    lab = replace(lab_for(spec), start_seconds=4.0)
     with (
         pytest.raises(
             AppNotServedError, match=r"no answer within 4 s: .*it listens on 127\.0\.0\.1:\d+ instead"
         ),
-        standing(look(said), Contestant("waitress"), lab),
+        standing(look(spec), Contestant("waitress"), lab),
     ):
         pass
 
 
 @pytest.mark.parametrize(("app", "stack"), [("hangs:application", "waitress"), ("hangs:asgi", "uvicorn")])
-def test_an_app_that_never_ends_an_answer_is_told_with_what_to_do_and_nothing_is_left(
+def test_an_app_that_never_ends_an_answer_is_reported_with_what_to_do_and_nothing_is_left(
     app: str, stack: str
 ) -> None:
-    said = AppSpec(app, cwd=str(SHOP))
+    spec = AppSpec(app, cwd=str(SHOP))
     before = children()
-    lab = replace(lab_for(said), start_seconds=3.0)
+    lab = replace(lab_for(spec), start_seconds=3.0)
     with (
         pytest.raises(
             AppNotServedError,
             match=r"(?s)no answer within 3 s: .*--setup, --env",
         ),
-        standing(look(said), Contestant(stack), lab),
+        standing(look(spec), Contestant(stack), lab),
     ):
         pass
     assert children() <= before
@@ -225,13 +225,13 @@ def test_an_app_that_never_ends_an_answer_is_told_with_what_to_do_and_nothing_is
 
 @pytest.mark.parametrize(("app", "stack"), [("fails:application", "waitress"), ("fails:asgi", "uvicorn")])
 def test_an_app_that_fails_at_each_request_shows_its_own_error(app: str, stack: str) -> None:
-    said = AppSpec(app, cwd=str(SHOP))
+    spec = AppSpec(app, cwd=str(SHOP))
     with (
         pytest.raises(
             AppAnswersWrongError,
             match=r"(?s)status 500.*ConnectionRefusedError.*--env NAME",
         ),
-        standing(look(said), Contestant(stack), lab_for(said)),
+        standing(look(spec), Contestant(stack), lab_for(spec)),
     ):
         pass
 
@@ -246,21 +246,21 @@ def test_an_app_that_fails_at_each_request_shows_its_own_error(app: str, stack: 
 def test_an_app_whose_life_does_not_begin_ends_with_its_last_lines_and_nothing_is_left(
     app: str, sentence: str
 ) -> None:
-    asked = AppSpec(app, cwd=str(SHOP))
+    spec = AppSpec(app, cwd=str(SHOP))
     before = children()
-    lab = replace(lab_for(asked), start_seconds=3.0)
+    lab = replace(lab_for(spec), start_seconds=3.0)
     with (
         pytest.raises(AppNotServedError, match=sentence),
-        standing(look(asked), Contestant("uvicorn"), lab),
+        standing(look(spec), Contestant("uvicorn"), lab),
     ):
         pass
     assert children() <= before
 
 
-def test_an_app_whose_growth_meets_a_limit_is_told_so() -> None:
-    said = AppSpec("grows:application", cwd=str(SHOP))
+def test_an_app_whose_growth_meets_a_limit_is_reported() -> None:
+    spec = AppSpec("grows:application", cwd=str(SHOP))
     limits = Limits(memory_bytes=200_000_000)
-    with standing(look(said), Contestant("waitress"), lab_for(said), limits) as booted:
+    with standing(look(spec), Contestant("waitress"), lab_for(spec), limits) as booted:
         for _ in range(60):
             with suppress(OSError):
                 urllib.request.urlopen(booted.server.url, timeout=5).close()

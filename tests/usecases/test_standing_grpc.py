@@ -1,4 +1,4 @@
-"""A user's own gRPC servicer stands on the servers that are there for it, asked as its `.proto` describes."""
+"""A user's own gRPC servicer stands on the servers that are there for it, called as its `.proto` describes."""
 
 import shutil
 import subprocess
@@ -37,7 +37,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory, python: str) -> Path:
     return folder
 
 
-def asked(app: str, python: str, shop: Path, *requests: Request) -> AppSpec:
+def app_spec(app: str, python: str, shop: Path, *requests: Request) -> AppSpec:
     return AppSpec(app, python, str(shop), requests=requests or (CALL,), proto=str(shop / PROTO))
 
 
@@ -46,10 +46,10 @@ def asked(app: str, python: str, shop: Path, *requests: Request) -> AppSpec:
     [("rpc:Shop", "grpc-threads"), ("rpc:AwaitingShop", "grpc-aio"), ("rpc:add_to_server", "grpc-threads")],
 )
 def test_a_servicer_stands(app: str, stack: str, python: str, shop: Path) -> None:
-    said = asked(app, python, shop)
-    found = look(said)
+    spec = app_spec(app, python, shop)
+    found = look(spec)
     assert found.form == "servicer"
-    lab = lab_for(said)
+    lab = lab_for(spec)
     assert stack in stacks_for(found, lab)
     with standing(found, Contestant(stack), lab) as booted:
         assert booted.environment.packages["grpcio"] == "1.76.0"
@@ -57,7 +57,7 @@ def test_a_servicer_stands(app: str, stack: str, python: str, shop: Path) -> Non
     pasted = deploy_app(found, Contestant(stack), lab.stacks[stack], found.packages, port=port)
     source = pasted.partition("<<'END'\n")[2].partition("\nEND")[0]
     (shop / "serve.py").write_text(source)
-    assert asked_as_pasted(python, shop, port) == "cart 7"
+    assert answer_as_pasted(python, shop, port) == "cart 7"
 
 
 CLIENT = """
@@ -68,7 +68,7 @@ print(shop_pb2_grpc.ShopStub(channel).Cart(shop_pb2.CartRequest(id=7), timeout=1
 """
 
 
-def asked_as_pasted(python: str, shop: Path, port: int) -> str:
+def answer_as_pasted(python: str, shop: Path, port: int) -> str:
     """Run the pasted program and return what it answers to the call."""
     with subprocess.Popen([python, "serve.py"], cwd=shop) as server:
         try:
@@ -80,10 +80,10 @@ def asked_as_pasted(python: str, shop: Path, port: int) -> str:
 
 def test_another_answer_than_the_right_one_is_reported(python: str, shop: Path) -> None:
     other = Request("cart", CALL.path, "POST", body=CALL.body, expect_body=Content('{"text": "cart 8"}'))
-    said = asked("rpc:Shop", python, shop, other)
+    spec = app_spec("rpc:Shop", python, shop, other)
     with (
         pytest.raises(AppAnswersWrongError, match="answers wrongly"),
-        standing(look(said), Contestant("grpc-threads"), lab_for(said)),
+        standing(look(spec), Contestant("grpc-threads"), lab_for(spec)),
     ):
         pass
 
@@ -94,8 +94,8 @@ def test_a_servicer_without_its_description_is_refused(python: str, shop: Path) 
     with pytest.raises(
         BadOptionError, match="needs exactly one call, and these are 2: --request 'POST /package"
     ):
-        look(asked("rpc:Shop", python, shop, CALL, CALL))
+        look(app_spec("rpc:Shop", python, shop, CALL, CALL))
     with pytest.raises(BadOptionError, match="called by its method"):
-        look(asked("rpc:Shop", python, shop, Request("cart", "/cart")))
+        look(app_spec("rpc:Shop", python, shop, Request("cart", "/cart")))
     with pytest.raises(BadOptionError, match="a status and a part of the answer cannot be checked"):
-        look(asked("rpc:Shop", python, shop, replace(CALL, expect_status=201)))
+        look(app_spec("rpc:Shop", python, shop, replace(CALL, expect_status=201)))

@@ -250,7 +250,7 @@ def test_a_boot_that_fails_after_the_answer_is_known_costs_only_what_was_to_be_s
     found = run(first)
     assert isinstance(found, RateCapacity)
     assert found.ending is Ending.CONVERGED
-    assert any("its process ended" in one for one in found.left_out)
+    assert any("its process ended" in reason for reason in found.left_out)
     assert judge_stored(stored(first.record), STACKS).found == found
 
 
@@ -310,5 +310,5 @@ def test_an_answer_that_never_holds_is_judged_again_as_such(world: Callable[...,
 
 
 def test_without_a_lab_a_bench_has_no_other_loads_than_those_stored() -> None:
-    with Bench(TRIAL, None) as one, pytest.raises(NotStoredError):
-        one.connections(2)
+    with Bench(TRIAL, None) as bench, pytest.raises(NotStoredError):
+        bench.connections(2)

@@ -42,12 +42,12 @@ DOES = {
 }
 TRIAL = Trial("tune", "hello", made.HELLO, Contestant(""), Load(Closed(1), 1.0), Limits(1), block=0)
 SOUGHT = Sought("tune", (), Goal.CAPACITY.value, cpus=1, budget_s=600.0, candidates=GRID)
-HEADER = header(TRIAL, SOUGHT, "Which setting to deploy", tuple(one.contestant for one in GRID))
+HEADER = header(TRIAL, SOUGHT, "Which setting to deploy", tuple(candidate.contestant for candidate in GRID))
 
 
 @dataclass
 class Machine:
-    """Servers that do so much, each start a little more or less, and less in a proof where it is told to be so."""
+    """Servers that do so much, each start a little more or less, and less in a proof where it is set so."""
 
     record: Record = field(default_factory=Record)
     replayed: Replayed = field(default_factory=lambda: Replayed(SOUGHT, Limits(1)))
@@ -57,20 +57,20 @@ class Machine:
     boot: int = 0
     runs: str = ""
 
-    def measure(self, one: Candidate, ask: Ask) -> Observation:
+    def measure(self, candidate: Candidate, wanted: Ask) -> Observation:
         if len(self.record.results) >= self.last:
             raise KeyboardInterrupt
-        if ask.fresh or one.label != self.runs:
-            self.runs, self.boot = one.label, self.record.next_boot()
-        most = DOES[one.label] * (1 + 0.02 * (self.boot % 3 - 1))
-        most *= self.in_proof if ask.purpose is Purpose.PROOF else 1.0
-        pace = Open(ask.rate) if ask.rate else Closed(ask.connections)
-        load = Load(pace, ask.seconds)
-        trial = self.record.number(replace(TRIAL, contestant=one.contestant, load=load))
-        rps = min(ask.rate or 40.0 * ask.connections, most)
+        if wanted.fresh or candidate.label != self.runs:
+            self.runs, self.boot = candidate.label, self.record.next_boot()
+        most = DOES[candidate.label] * (1 + 0.02 * (self.boot % 3 - 1))
+        most *= self.in_proof if wanted.purpose is Purpose.PROOF else 1.0
+        pace = Open(wanted.rate) if wanted.rate else Closed(wanted.connections)
+        load = Load(pace, wanted.seconds)
+        trial = self.record.number(replace(TRIAL, contestant=candidate.contestant, load=load))
+        rps = min(wanted.rate or 40.0 * wanted.connections, most)
         self.record.ask()
         found = made.measured(trial, rps, cpu_us=600.0, mean_ms=20.0)
-        (done,) = self.replayed.progress.take([self.record.keep(found, self.boot, ask.purpose)])
+        (done,) = self.replayed.progress.take([self.record.keep(found, self.boot, wanted.purpose)])
         return done.observed
 
     def run(self) -> "Machine":
@@ -222,7 +222,7 @@ def test_of_a_load_that_was_made_again_the_last_counts_and_a_warm_up_says_nothin
             load(Open(300.0), 300.0, step(2, Purpose.RATE, spent_s=9.0), 3),
         ]
     )
-    assert [(one.observed.held, one.observed.ask.rate, one.observed.boot) for one in found] == [
+    assert [(entry.observed.held, entry.observed.ask.rate, entry.observed.boot) for entry in found] == [
         (True, 300.0, 1)
     ]
     assert progress.spent_s == 9.0
@@ -280,10 +280,10 @@ def test_what_survives_more_workers_is_settled() -> None:
     checks = []
     for count in (1, 2):
         for load in workers.loads(1_450.0, fresh=True):
-            asked = load.pace.rate if isinstance(load.pace, Open) else 1_450.0
+            rate_rps = load.pace.rate if isinstance(load.pace, Open) else 1_450.0
             who = with_workers(best.candidate.contestant, count)
             of = replace(TRIAL, contestant=who, load=load, part=PART)
-            checks.append(made.measured(of, asked, mean_ms=5.0))
+            checks.append(made.measured(of, rate_rps, mean_ms=5.0))
     found = judge_stored(replace(results, checks=tuple(checks)), STACKS)
     assert found.workers is not None
     assert found.workers.survived is True
@@ -298,18 +298,18 @@ APP = App("shop:app", "wsgi", "/usr/bin/python3", "/srv/shop")
 
 def pasted(machine: Machine, rps: float, failed: str = "", cpu_us: float = 600.0) -> Machine:
     """Start what is pasted until the search is content; it does so much at the claimed rate."""
-    while (asked := machine.replayed.next_pasted(APP, STACKS)) is not None:
-        candidate, ask = asked
+    while (pending := machine.replayed.next_pasted(APP, STACKS)) is not None:
+        candidate, wanted = pending
         machine.record.ask()
         boot = machine.record.next_boot()
         trial = machine.record.number(
-            replace(TRIAL, contestant=candidate.contestant, load=Load(Open(ask.rate), ask.seconds))
+            replace(TRIAL, contestant=candidate.contestant, load=Load(Open(wanted.rate), wanted.seconds))
         )
-        found: Result = made.measured(trial, min(rps, ask.rate), cpu_us=cpu_us, mean_ms=20.0)
+        found: Result = made.measured(trial, min(rps, wanted.rate), cpu_us=cpu_us, mean_ms=20.0)
         if failed:
             busy = replace(trial, load=Load(Closed(16), 1.5))
             found = Failed(busy, machine.record.now(), FailureKind.START, failed)
-        machine.replayed.take([machine.record.keep(found, boot, ask.purpose)])
+        machine.replayed.take([machine.record.keep(found, boot, wanted.purpose)])
     return machine
 
 

@@ -92,7 +92,7 @@ def test_of_several_questions_each_is_named() -> None:
     assert {suspect.of.partition("(")[2] for suspect in suspects(both, STACKS)} == {"shop)", "cart)"}
 
 
-def test_the_same_setting_is_one_contestant_whether_its_workers_were_told_or_not() -> None:
+def test_the_same_setting_is_one_contestant_whether_its_workers_were_given_or_not() -> None:
     low, full = delayed(workers=1)
     untold = replace(full, trial=replace(full.trial, contestant=Contestant("uvicorn-h11")))
     assert len(suspects([low, untold], STACKS)) == 1

@@ -101,27 +101,27 @@ def test_what_has_no_contents_is_never_known(what: str, tmp_path: Path) -> None:
         b" " * 300_000,
     ],
 )
-def test_a_damaged_file_counts_as_empty_and_is_said_and_mended(text: bytes, stored: Path) -> None:
+def test_a_damaged_file_counts_as_empty_and_is_reported_and_mended(text: bytes, stored: Path) -> None:
     stored.write_bytes(text)
-    said: list[str] = []
-    assert Trusted(said.append).unknown([PACKAGES], BY) == (PACKAGES,)
-    assert len(said) == 1
-    assert str(stored) in said[0]
-    Trusted(said.append).remember([PACKAGES], BY)
+    messages: list[str] = []
+    assert Trusted(messages.append).unknown([PACKAGES], BY) == (PACKAGES,)
+    assert len(messages) == 1
+    assert str(stored) in messages[0]
+    Trusted(messages.append).remember([PACKAGES], BY)
     assert json.loads(stored.read_text())["schema"] == SCHEMA
     assert Trusted(pytest.fail).unknown([PACKAGES], BY) == ()
 
 
 def test_what_others_could_have_written_counts_for_nothing(stored: Path) -> None:
-    said: list[str] = []
+    messages: list[str] = []
     stored.chmod(0o622)
-    assert Trusted(said.append).unknown([PACKAGES], BY) == (PACKAGES,)
+    assert Trusted(messages.append).unknown([PACKAGES], BY) == (PACKAGES,)
     stored.chmod(0o600)
     beside = stored.rename(stored.with_name("beside"))
     stored.symlink_to(beside)
-    assert Trusted(said.append).unknown([PACKAGES], BY) == (PACKAGES,)
-    assert len(said) == 2
-    Trusted(said.append).remember([PACKAGES], BY)
+    assert Trusted(messages.append).unknown([PACKAGES], BY) == (PACKAGES,)
+    assert len(messages) == 2
+    Trusted(messages.append).remember([PACKAGES], BY)
     assert not stored.is_symlink()
 
 
@@ -145,10 +145,10 @@ def test_nothing_is_lost_where_several_write_at_once() -> None:
 
 
 def test_where_it_cannot_be_written_it_holds_for_this_process(own_cache: Path) -> None:
-    said: list[str] = []
+    messages: list[str] = []
     (own_cache / "trust" / f"{NAME}.new").mkdir(parents=True)  # cannot be unlinked as a file, by root either
-    kept = Trusted(said.append)
+    kept = Trusted(messages.append)
     kept.remember([PACKAGES], BY)
     assert kept.unknown([PACKAGES], BY) == ()
-    assert Trusted(said.append).unknown([PACKAGES], BY) == (PACKAGES,)
-    assert len(said) == 1
+    assert Trusted(messages.append).unknown([PACKAGES], BY) == (PACKAGES,)
+    assert len(messages) == 1

@@ -34,18 +34,18 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize("env", [(), ("GUNICORN_CMD_ARGS",)], ids=["in the folder", "handed on"])
 def test_gunicorn_reads_nothing_but_its_command_line(shop: Path, env: tuple[str, ...]) -> None:
-    asked = AppSpec("shop:app", cwd=str(shop), env=env)
+    spec = AppSpec("shop:app", cwd=str(shop), env=env)
     with (
-        standing(look(asked), Contestant("gunicorn-sync"), lab_for(asked)) as booted,
+        standing(look(spec), Contestant("gunicorn-sync"), lab_for(spec)) as booted,
         urllib.request.urlopen(booted.server.url, timeout=10) as answer,
     ):
         assert answer.read() == b"None MainThread"  # gthread answers from a pool
     assert not (shop / "was-read").exists()
 
 
-def test_whoever_has_such_settings_is_told_once_and_nobody_else(shop: Path) -> None:
-    asked = AppSpec("shop:app", cwd=str(shop))
-    app, lab = look(asked), lab_for(asked)
+def test_whoever_has_such_settings_is_warned_once_and_nobody_else(shop: Path) -> None:
+    spec = AppSpec("shop:app", cwd=str(shop))
+    app, lab = look(spec), lab_for(spec)
     assert list(unread(lay_out([app, app], Terms(stacks=("gunicorn-sync",)), lab), lab)) == [
         "./gunicorn.conf.py is not read while stacks are compared: gunicorn runs with the settings that are shown and "
         "no others. A command line that is pasted there reads it again, and wins where both set the same"

@@ -52,8 +52,8 @@ def app(folder: Path, source: str = APP) -> AppSpec:
 def settled(folder: Path, fault: str, at: int, counts: tuple[int, ...]) -> WorkerCheck:
     """Check a planted stack, without a race before it."""
     path = plant(folder, "planted", fault, at)
-    asked = ServedSpec(app(folder))
-    with prepare_app(asked, (path,), lambda _: None) as served:
+    spec = ServedSpec(app(folder))
+    with prepare_app(spec, (path,), lambda _: None) as served:
         trial = trial_of("planted", served.recipe, Contestant("planted"), UNLIMITED, app=served.app)
         results: list[Result] = []
         with open_lab([trial], served.lab, "planted", Quiet()) as lab:
@@ -109,7 +109,7 @@ def test_a_comparison_recommends_the_next_best_and_judging_again_does_too(tmp_pa
         ("sound", True),
         ("quick", False),
     ]
-    assert any(one.startswith("quick is not recommended") for one in answer.why)
+    assert any(reason.startswith("quick is not recommended") for reason in answer.why)
     assert sum(line.startswith("checking") for line in heard.lines) == 2
     again = compare(CompareSpec((app(tmp_path),), terms, stacks, resume=True), tmp_path / "out", Quiet())
     assert len(store.read(again.folder).checks) == len(results.checks)

@@ -39,7 +39,7 @@ def claims(rows: list[Mapping[str, Any]]) -> Iterator[tuple[Cell, Cell, Mapping[
         if cell is None or twin is None or not row["right"] or "only" in row:
             continue
         first = row["document"]["diagnoses"][0]
-        arms = [one for one in first["evidence"] if one["kind"] == "arms"]
+        arms = [entry for entry in first["evidence"] if entry["kind"] == "arms"]
         if first["proof"] == "cure" and arms:
             yield cell, twin, arms[-1]
 
@@ -98,7 +98,7 @@ def main(ward: Path, file: Path, parts: list[str]) -> None:
         logs = []
         for number in range(PAIRS):
             order = (cell, twin) if number % 2 else (twin, cell)
-            by = {one.name: figure(loaded(one, connections), metric) for one in order}
+            by = {app.name: figure(loaded(app, connections), metric) for app in order}
             logs.append(math.log(by[twin.name] / by[cell.name]))
         if not all(map(math.isfinite, logs)):
             print(f"{cell.name}: {metric} was not measured in each load", flush=True)
@@ -112,7 +112,7 @@ def main(ward: Path, file: Path, parts: list[str]) -> None:
             "metric": metric,
             "connections": connections,
             "claimed": round(claim, 2),
-            "apart": [round(one, 2) for one in (low, apart, high)],
+            "apart": [round(bound, 2) for bound in (low, apart, high)],
             "near": max(claim / apart, apart / claim) <= NEAR,
         }
         with file.open("a") as out:

@@ -129,7 +129,8 @@ def figures(rps: float, p99_ms: float = 20.0, errors: float = 0.0) -> Figures:
 def arms(before: Sequence[float], after: Sequence[float], **of_after: float) -> Arms:
     """Return arms with these throughputs, block by block."""
     blocks = tuple(
-        (figures(one), figures(other, **of_after)) for one, other in zip(before, after, strict=True)
+        (figures(untreated), figures(treated, **of_after))
+        for untreated, treated in zip(before, after, strict=True)
     )
     return Arms("closed-8", AS_IT_IS, Treatment("cured", {"nodelay": True}), blocks)
 
@@ -139,5 +140,7 @@ PROBE = Probe("idle", "16 requests beside 8 idle connections", "late", {"count":
 
 def counts(before: Sequence[int], after: Sequence[int], of: int = 16, probe: Probe = PROBE) -> Counts:
     """Return the arms of a probe with so many hits, block by block."""
-    blocks = tuple((Met(one, of), Met(other, of)) for one, other in zip(before, after, strict=True))
+    blocks = tuple(
+        (Met(untreated, of), Met(treated, of)) for untreated, treated in zip(before, after, strict=True)
+    )
     return Counts(probe, AS_IT_IS, Treatment("cured", knobs={"keepalive": 75}), blocks)

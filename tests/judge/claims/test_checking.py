@@ -130,7 +130,7 @@ def test_one_that_failed_or_was_never_run_says_so() -> None:
     assert skipped.reason == "the quick form leaves hello/granian out"
 
 
-def test_too_few_cpus_of_its_own_are_told_and_nothing_is_judged() -> None:
+def test_too_few_cpus_of_its_own_are_reported_and_nothing_is_judged() -> None:
     found = checked(ratio(*TWICE, at_least=1.5), FIELD, needs_cpus=2)
     assert found.judgement is CANNOT
     assert found.reason == ("undecided on this machine: it needs 2 CPUs for the server; here it had 1 of 2")
@@ -225,7 +225,7 @@ def ladder(*holding: int) -> list[Measurement]:
         ((0, 0, 0), {"at_least": 500.0}, CANNOT, "at most"),
     ],
 )
-def test_the_highest_rate_that_holds_is_told_with_where_the_rates_end(
+def test_the_highest_rate_that_holds_is_reported_with_where_the_rates_end(
     holding: tuple[int, ...], bounds: dict[str, Any], judgement: Judgement, limit: str
 ) -> None:
     found = checked(value("sustained_rps", "hello/uvicorn", **bounds), ladder(*holding), questions=[OPEN_Q])
@@ -272,7 +272,7 @@ def test_a_server_that_dies_has_failed_in_a_share_of_blocks() -> None:
     assert checked(value("failed_share", "hello/uvicorn", at_least=1.0), made.SLOW).judgement is FAILS
 
 
-def test_latency_that_a_driver_does_not_tell_is_missing_and_what_it_tells_is_named() -> None:
+def test_latency_that_a_driver_does_not_report_is_missing_and_what_it_reports_is_named() -> None:
     load = replace(made.CLOSED, driver="wrk")
     question = Question("hello", made.HELLO, (load,))
     none = Latency(None, None, None, None, None, None, None, None)
@@ -284,8 +284,8 @@ def test_latency_that_a_driver_does_not_tell_is_missing_and_what_it_tells_is_nam
     found = checked(value("p50_ms", "hello/uvicorn", at_most=20.0), trials, questions=[question])
     assert "wrk reported no p50 from due" in found.reason
     assert "its service time is another metric" in found.reason
-    told = checked(value("p50_service_ms", "hello/uvicorn", at_most=20.0), trials, questions=[question])
-    assert told.judgement is HOLDS
+    service = checked(value("p50_service_ms", "hello/uvicorn", at_most=20.0), trials, questions=[question])
+    assert service.judgement is HOLDS
 
 
 def test_the_ceiling_of_littles_law_is_a_figure_as_well() -> None:

@@ -111,9 +111,9 @@ def test_profiles_are_judged_by_their_samples() -> None:
     )
 
 
-def test_a_published_rate_beyond_littles_law_is_told_with_what_it_would_take() -> None:
-    told = beyond_littles_law(Arithmetic(3, "workers", 200, 37.86))
-    assert told == (
+def test_a_published_rate_beyond_littles_law_is_reported_with_what_it_would_take() -> None:
+    sentence = beyond_littles_law(Arithmetic(3, "workers", 200, 37.86))
+    assert sentence == (
         "3 workers that each wait 200 ms cannot exceed 3 ÷ 0.2 s = 15/s; the published 37.86/s takes 7.6 of them, "
         "so it cannot have had 3 workers in all, or they did not wait 200 ms"
     )
@@ -121,8 +121,8 @@ def test_a_published_rate_beyond_littles_law_is_told_with_what_it_would_take() -
 
 
 def test_a_published_figure_beside_its_own_table_is_reported() -> None:
-    told = beside_its_table(Contradiction("grpclib over threads", 0.3, 1571.05, 3746.87))
-    assert told == (
+    sentence = beside_its_table(Contradiction("grpclib over threads", 0.3, 1571.05, 3746.87))
+    assert sentence == (
         "the publication says 0.3 for grpclib over threads; its own table gives 1 571.05 ÷ 3 746.87 = 0.419"
     )
     assert beside_its_table(Contradiction("uvloop", 1.17, 1839.73, 1571.05)) == ""
@@ -131,16 +131,16 @@ def test_a_published_figure_beside_its_own_table_is_reported() -> None:
 def test_a_claim_tells_its_contradictions_whatever_was_measured() -> None:
     claim = Claim("X1", "it is so", (TWICE,), arithmetic=(Arithmetic(3, "workers", 200, 37.86),))
     assert len(contradictions(claim)) == 1
-    told = judged(claim, FIELD)
-    assert told.judgement is Judgement.HOLDS
-    assert told.contradictions[0].endswith("or they did not wait 200 ms.")
+    result = judged(claim, FIELD)
+    assert result.judgement is Judgement.HOLDS
+    assert result.contradictions[0].endswith("or they did not wait 200 ms.")
 
 
 def test_a_check_that_informs_decides_nothing_and_says_why_it_differs() -> None:
     beside = replace(THRICE, informs="on one CPU")
     claim = judged(Claim("X1", "it is so", (TWICE, beside)), FIELD)
     assert claim.judgement is Judgement.HOLDS
-    assert [one.judgement for one in claim.checked] == [Judgement.HOLDS, Judgement.FAILS]
+    assert [check.judgement for check in claim.checked] == [Judgement.HOLDS, Judgement.FAILS]
     assert claim.checked[1].reason == "on one CPU"
     same = judged(Claim("X1", "it is so", (TWICE, replace(TWICE, informs="on one CPU"))), FIELD)
     assert same.checked[1].reason == ""

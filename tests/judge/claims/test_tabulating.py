@@ -20,7 +20,7 @@ def tabulated(table: PublishedTable, trials: list[Measurement]) -> Compared:
     return found
 
 
-def told(measurement: Measurement) -> Measurement:
+def with_service_times(measurement: Measurement) -> Measurement:
     return replace(
         measurement,
         load=replace(measurement.load, sent=LATENCY, hdr_sent=made.encode([1_000_000, 3_000_000])),
@@ -30,7 +30,9 @@ def told(measurement: Measurement) -> Measurement:
 def test_a_number_stands_beside_the_published_one_with_its_interval() -> None:
     rows = (PublishedRow("hello/granian", (3532.0, "fast")), PublishedRow("hello/sync", (None, None)))
     table = PublishedTable("ab -c 100", ("throughput_rps", "p50_service_ms"), rows, ("closed-40",))
-    rate, median, *missing = tabulated(table, [told(measurement) for measurement in made.FAST]).lines
+    rate, median, *missing = tabulated(
+        table, [with_service_times(measurement) for measurement in made.FAST]
+    ).lines
     assert (rate.published, rate.of, rate.called) == (3532.0, "hello/granian", "granian · rsgi")
     assert rate.here[0].measured is not None
     assert rate.here[0].measured.mid == pytest.approx((4000 * 4100 * 3950) ** (1 / 3))
@@ -42,10 +44,10 @@ def test_a_number_stands_beside_the_published_one_with_its_interval() -> None:
     ] * 2
 
 
-def test_extremes_and_deviation_are_taken_from_the_histogram_else_as_the_driver_tells_them() -> None:
+def test_extremes_and_deviation_are_taken_from_the_histogram_else_as_the_driver_reports_them() -> None:
     metrics = ("min_service_ms", "max_service_ms", "stdev_service_ms", "p75_service_ms")
     table = PublishedTable("ghz", metrics, (PublishedRow("hello/granian", (1, 2, 3, 4)),), ("closed-40",))
-    found = [told(measurement) for measurement in made.FAST]
+    found = [with_service_times(measurement) for measurement in made.FAST]
     mids = [line.here[0].measured for line in tabulated(table, found).lines]
     assert [round(mid.mid, 1) if mid else None for mid in mids] == [1.0, 8.0, 1.0, 1.5]
     bare = [replace(measurement, load=replace(measurement.load, hdr_sent=None)) for measurement in found]

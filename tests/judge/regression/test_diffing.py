@@ -32,7 +32,7 @@ from velodrome.model.study import Question
 
 STEADY = [1000.0, 1010, 990, 1005, 995, 1002]
 DRIFTING = [1000.0, 1200, 900, 1100, 950, 1050]
-TENTH_LESS = [0.9 * one for one in DRIFTING]
+TENTH_LESS = [0.9 * rate for rate in DRIFTING]
 
 
 def test_what_the_blocks_share_does_not_hide_a_tenth_less() -> None:
@@ -47,11 +47,11 @@ def test_what_the_blocks_share_does_not_hide_a_tenth_less() -> None:
 
 
 def test_two_runs_that_were_not_interleaved_cannot_tell_that_tenth_and_say_why() -> None:
-    found = two_runs(rates(STEADY), rates([0.9 * one for one in STEADY]))
+    found = two_runs(rates(STEADY), rates([0.9 * rate for rate in STEADY]))
     difference = figure(found, "throughput")
     assert difference.change is not Change.REGRESSION
     assert found.notes[0].startswith("These runs were not interleaved")
-    half = two_runs(rates(STEADY), rates([0.4 * one for one in STEADY]))
+    half = two_runs(rates(STEADY), rates([0.4 * rate for rate in STEADY]))
     assert figure(half, "throughput").change is Change.REGRESSION
 
 
@@ -121,8 +121,8 @@ def test_a_percentile_with_too_few_requests_says_how_many_it_needs_if_somebody_a
         "memory",
     }
     assert "it needs 300 requests, and there were 200: load longer" in figure(silent, "p99").reason
-    asked = interleaved(*trials, questions, criteria=DiffCriteria(metrics=("p99.9",)))
-    (difference,) = asked.differences
+    found = interleaved(*trials, questions, criteria=DiffCriteria(metrics=("p99.9",)))
+    (difference,) = found.differences
     assert difference.change is Change.INSUFFICIENT
     assert difference.reason.startswith("it needs 10 000 requests")
 
@@ -161,7 +161,7 @@ def test_a_flagged_block_is_left_out_and_reported() -> None:
     after[0] = rates([200], flags=[made.INVALID])[0]
     found = two_runs(rates(STEADY), after)
     assert figure(found, "cpu").blocks == (6, 5)
-    assert any(told.startswith("after: uvicorn") and "(block 1)" in told for told in found.set_aside)
+    assert any(note.startswith("after: uvicorn") and "(block 1)" in note for note in found.set_aside)
 
 
 def test_throughput_that_ended_the_generator_is_not_compared() -> None:
@@ -264,8 +264,8 @@ def _named(measurement: Measurement, name: str) -> Measurement:
     ids=["kept", "broken", "cannot be told"],
 )
 def test_a_threshold_is_kept_or_broken_only_where_that_is_sure(after: list[float], held: bool | None) -> None:
-    asked = DiffCriteria(thresholds=(Threshold("throughput", 0.1, "throughput -10%"),))
-    found = interleaved(rates(DRIFTING), rates([after[0] * one for one in DRIFTING]), criteria=asked)
+    criteria = DiffCriteria(thresholds=(Threshold("throughput", 0.1, "throughput -10%"),))
+    found = interleaved(rates(DRIFTING), rates([after[0] * rate for rate in DRIFTING]), criteria=criteria)
     (gate,) = found.gates
     assert gate.held is held
     if held is None:
@@ -273,8 +273,8 @@ def test_a_threshold_is_kept_or_broken_only_where_that_is_sure(after: list[float
 
 
 def test_a_margin_and_the_figures_looked_at_can_be_chosen() -> None:
-    asked = DiffCriteria(margins={"throughput": 0.2}, metrics=("throughput", "cpu"))
-    found = interleaved(rates(DRIFTING), rates(TENTH_LESS), criteria=asked)
+    criteria = DiffCriteria(margins={"throughput": 0.2}, metrics=("throughput", "cpu"))
+    found = interleaved(rates(DRIFTING), rates(TENTH_LESS), criteria=criteria)
     assert [difference.metric for difference in found.differences] == ["throughput", "cpu"]
     assert figure(found, "throughput").change is Change.SAME
 
@@ -295,7 +295,7 @@ def _asides() -> list[Measurement]:
 
 def test_two_or_three_blocks_tell_nothing_whatever_they_show() -> None:
     for blocks in (1, 2, 3):
-        found = interleaved(rates(DRIFTING[:blocks]), rates([0.5 * one for one in DRIFTING[:blocks]]))
+        found = interleaved(rates(DRIFTING[:blocks]), rates([0.5 * rate for rate in DRIFTING[:blocks]]))
         difference = figure(found, "throughput")
         assert difference.change is Change.INSUFFICIENT
         assert difference.more_blocks is not None

@@ -45,15 +45,15 @@ class Boots:
 
 def test_the_capacity_of_a_queue_is_that_of_theory_however_short_its_loads_and_different_its_boots() -> None:
     found = [Boots(seed).search() for seed in range(12)]
-    intervals = [one.interval for one in found if one.interval is not None]
+    intervals = [result.interval for result in found if result.interval is not None]
     assert len(intervals) == len(found)
     assert np.exp(np.mean(np.log([interval.mid for interval in intervals]))) == pytest.approx(
         CAPACITY, rel=0.03
     )
     # 95 % of 12 are 11; fewer than 9 would be an accident of one in a thousand.
     assert sum(interval.low <= CAPACITY <= interval.high for interval in intervals) >= 9
-    assert all(one.boots >= 3 for one in found)
-    claims = [one.claim for one in found if one.claim]
+    assert all(result.boots >= 3 for result in found)
+    claims = [result.claim for result in found if result.claim]
     assert all(claim.rate <= interval.low * 1.0001 for claim, interval in zip(claims, intervals, strict=True))
     assert sum(claim.proven for claim in claims) >= 10
 

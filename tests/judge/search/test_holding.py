@@ -28,7 +28,7 @@ def test_a_rate_that_is_kept_within_the_limits_holds(demands: Demands) -> None:
 
 
 @pytest.mark.parametrize("demands", [SLO, FAIL_IF])
-def test_a_broken_condition_is_told_with_figure_and_limit(demands: Demands) -> None:
+def test_a_broken_condition_is_reported_with_figure_and_limit(demands: Demands) -> None:
     found = holding.probe(replace(KEPT_UP, figures=figures(p99=250.0, errors=0.0)), demands)
     assert (found.held, found.why) == (False, "p99 was 250 ms, and the limit is 200 ms")
 
@@ -47,12 +47,12 @@ def test_half_a_condition_that_is_broken_needs_no_other_half() -> None:
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        (lambda one: replace(one, rising=backlog.Slope(42.0, 1.0)), "the backlog rose by 42.0/s"),
-        (lambda one: replace(one, ended_rps=80.0), "only 80.0/s were answered"),
-        (lambda one: replace(one, outcomes={"ok": 290, "timeout": 10}), "3.3 % of the requests failed"),
+        (lambda tried: replace(tried, rising=backlog.Slope(42.0, 1.0)), "the backlog rose by 42.0/s"),
+        (lambda tried: replace(tried, ended_rps=80.0), "only 80.0/s were answered"),
+        (lambda tried: replace(tried, outcomes={"ok": 290, "timeout": 10}), "3.3 % of the requests failed"),
     ],
 )
-def test_a_server_that_does_not_keep_up_is_told_without_conditions(
+def test_a_server_that_does_not_keep_up_is_reported_without_conditions(
     change: Callable[[Tried], Tried], why: str
 ) -> None:
     found = holding.probe(change(KEPT_UP), Demands())

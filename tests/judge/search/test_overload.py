@@ -87,7 +87,7 @@ def test_a_growing_queue_and_errors_are_its_result_and_what_the_lab_did_is_not()
     assert after_overload(1.5, PACES[1.5], replace(good, flags=(noted,))).goodput_rps is not None
 
 
-def test_a_server_that_dies_or_cannot_be_loaded_is_said_to() -> None:
+def test_a_server_that_dies_or_cannot_be_loaded_is_reported_so() -> None:
     dead = made.failed(made.trial("uvicorn"), "its process ended")
     assert after_overload(1.5, PACES[1.5], dead).why == "its process ended"
     flag = replace(made.INVALID, kind=FlagKind.SERVER_DIED, sentence="It died.")

@@ -70,7 +70,7 @@ def test_most_trials_are_near_the_answer() -> None:
     assert len(near) > len(cliff.tried) / 3
 
 
-def test_what_never_holds_is_told_with_the_reason() -> None:
+def test_what_never_holds_is_reported_with_the_reason() -> None:
     found = highest_rate(Cliff(0.0), RateSearch(first=100, lowest=10))
     assert (found.ending, found.because, found.interval) == (Ending.NEVER, "too slow", None)
     assert [probe.rate for probe in found.probes] == [100, 50, 25, 12.5, 10, 10]

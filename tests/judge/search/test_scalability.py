@@ -49,14 +49,14 @@ def test_intervals_hold_the_truth_about_95_times_in_100(
 
 def test_without_coherency_there_is_no_peak_about_95_times_in_100() -> None:
     found = [scalability(samples(seed, 1_000, 0.1, 0.0)) for seed in range(100)]
-    peaks = [one.peak for one in found if one is not None]
+    peaks = [law.peak for law in found if law is not None]
     assert len(peaks) == 100
     assert peaks.count(Peak.NONE) >= 90
-    held = sum(one.coherency.low <= 0 for one in found if one)
+    held = sum(law.coherency.low <= 0 for law in found if law)
     assert held >= 90
 
 
-def test_a_peak_further_out_than_was_tried_is_said_to_be() -> None:
+def test_a_peak_further_out_than_was_tried_is_reported_so() -> None:
     found = scalability(samples(1, 100, 0.01, 0.00002, noise=0.002))
     assert found is not None
     assert found.peak is Peak.BEYOND
@@ -67,7 +67,7 @@ def test_a_peak_further_out_than_was_tried_is_said_to_be() -> None:
 def test_a_curve_with_a_corner_is_not_described_by_the_law() -> None:
     """A third party waits 200 ms: throughput rises in a straight line up to the CPU's, and then not at all."""
     random = np.random.default_rng(4)
-    corner = [Sample(one, min(one * 5.0, 160.0) * math.exp(random.normal(0, 0.01))) for one in COUNTS]
+    corner = [Sample(count, min(count * 5.0, 160.0) * math.exp(random.normal(0, 0.01))) for count in COUNTS]
     found = scalability(corner)
     assert found is not None
     assert not found.fits
@@ -76,7 +76,7 @@ def test_a_curve_with_a_corner_is_not_described_by_the_law() -> None:
 
 def test_the_law_fits_what_follows_it_about_95_times_in_100() -> None:
     found = [scalability(samples(seed, 100, 0.05, 0.0005)) for seed in range(100)]
-    assert sum(one.fits for one in found if one) >= 88
+    assert sum(law.fits for law in found if law) >= 88
 
 
 def test_what_the_generator_spoilt_is_left_out_and_too_few_numbers_have_no_law() -> None:

@@ -84,7 +84,7 @@ class Servers:
     """Share of loads that break although the rate would hold, or hold although it would not."""
     between: float = 0.04
     """Standard deviation of starts of one server, as a part."""
-    asked: list[tuple[str, Ask]] = field(default_factory=list)
+    loads: list[tuple[str, Ask]] = field(default_factory=list)
     boots: int = 0
 
     def __post_init__(self) -> None:
@@ -133,31 +133,31 @@ class Servers:
         each_mb = self.app.process_mb * (1 + 0.7 * (candidate.processes - 1)) + 0.06 * threads
         return round(each_mb * 1e6)
 
-    def __call__(self, candidate: Candidate, ask: Ask) -> Observation:
-        self.asked.append((candidate.label, ask))
-        if ask.fresh or candidate.label != self._runs:
+    def __call__(self, candidate: Candidate, load: Ask) -> Observation:
+        self.loads.append((candidate.label, load))
+        if load.fresh or candidate.label != self._runs:
             self._runs, self.boots = candidate.label, self.boots + 1
             self._start = math.exp(self.random.normal(0, self.between))
-        return replace(self._load(candidate, ask), boot=self.boots)
+        return replace(self._load(candidate, load), boot=self.boots)
 
-    def _load(self, candidate: Candidate, ask: Ask) -> Observation:
-        noise = 0.012 + 0.03 / math.sqrt(ask.seconds)
+    def _load(self, candidate: Candidate, load: Ask) -> Observation:
+        noise = 0.012 + 0.03 / math.sqrt(load.seconds)
         cost = self.cost_us(candidate) / self._start * math.exp(self.random.normal(0, 0.03))
         memory = round(self.memory(candidate) * math.exp(self.random.normal(0, 0.02)))
         most = self.most(candidate) * self._start * math.exp(self.random.normal(0, noise))
         alone_ms = self.cost_us(candidate) / 1000 + self.app.wait_ms
         grew = self.app.leak_bytes * math.exp(self.random.normal(0, 0.2)) if self.app.leak_bytes else None
-        if not ask.rate:
-            got = (most**-6.0 + (ask.connections / alone_ms * 1000) ** -6.0) ** (-1 / 6)
-            return Observation(ask, got, None, "", False, ask.connections / got * 1000, cost, memory, grew)
+        if not load.rate:
+            got = (most**-6.0 + (load.connections / alone_ms * 1000) ** -6.0) ** (-1 / 6)
+            return Observation(load, got, None, "", False, load.connections / got * 1000, cost, memory, grew)
         edge = self.capacity(candidate) * self._start * math.exp(self.random.normal(0, noise))
-        held = ask.rate < edge
+        held = load.rate < edge
         if self.random.random() < self.wrong:
             held = not held
-        overdone = not held and ask.rate > most
-        got = min(ask.rate, most)
+        overdone = not held and load.rate > most
+        got = min(load.rate, most)
         why = "" if held else "p99 was 612 ms, and the limit is 200 ms"
-        return Observation(ask, got, held, why, overdone, alone_ms, cost, memory, grew)
+        return Observation(load, got, held, why, overdone, alone_ms, cost, memory, grew)
 
 
 def regret(servers: Servers, every: Sequence[Candidate], chosen: Candidate) -> float:

@@ -71,14 +71,15 @@ class Hosts:
         home = self.groups.next_home(present)
         final = self.groups.begin_final(home)
 
-        def measure(candidate: Candidate, ask: Ask) -> Observation:
-            self.took_s += takes_s(ask)
-            return self._measure(home, candidate, ask, final=True)
+        def measure(candidate: Candidate, load: Ask) -> Observation:
+            self.took_s += takes_s(load)
+            return self._measure(home, candidate, load, final=True)
 
         race(measure, final, refer=self.groups.next_finalist)
         self.raced_s = self.took_s
         self._at_once(
-            lambda host: confirming(final, host=host), {one for one in present if self.groups.confirms(one)}
+            lambda host: confirming(final, host=host),
+            {host for host in present if self.groups.confirms(host)},
         )
         return self
 
@@ -89,11 +90,11 @@ class Hosts:
 
         def go_on(host: str, at_s: float, observed: Observation | None) -> None:
             try:
-                one = next(runs[host]) if observed is None else runs[host].send(observed)
+                candidate, load = next(runs[host]) if observed is None else runs[host].send(observed)
             except StopIteration:
                 del runs[host]
                 return
-            heapq.heappush(waiting, (at_s + takes_s(one[1]), host, *one))
+            heapq.heappush(waiting, (at_s + takes_s(load), host, candidate, load))
 
         def begin(at_s: float) -> None:
             for host in sorted(present - {*runs}):
@@ -102,13 +103,13 @@ class Hosts:
 
         begin(self.took_s)
         while waiting:
-            at_s, host, candidate, ask = heapq.heappop(waiting)
+            at_s, host, candidate, load = heapq.heappop(waiting)
             if host == self.lost_at[0] and len(self.stored) >= self.lost_at[1]:
                 present.discard(host)
                 runs.pop(host).close()
             else:
                 self.took_s = at_s
-                go_on(host, at_s, self._measure(host, candidate, ask, final=host == self.groups.home))
+                go_on(host, at_s, self._measure(host, candidate, load, final=host == self.groups.home))
             begin(at_s)
 
     def confirmed(self) -> list[tuple[str, str]]:
@@ -119,8 +120,8 @@ class Hosts:
             if seen.ask.purpose is Purpose.CONFIRM and seen.ask.fresh
         ]
 
-    def _measure(self, host: str, candidate: Candidate, ask: Ask, *, final: bool) -> Observation:
-        observed = self.hosts[host](candidate, ask)
+    def _measure(self, host: str, candidate: Candidate, load: Ask, *, final: bool) -> Observation:
+        observed = self.hosts[host](candidate, load)
         observed = replace(observed, host=host, boot=1000 * sorted(self.hosts).index(host) + observed.boot)
         self.stored.append((host, candidate, observed, final))
         if not final:
@@ -128,9 +129,9 @@ class Hosts:
         return observed
 
 
-def takes_s(ask: Ask) -> float:
+def takes_s(load: Ask) -> float:
     """Return how long a load takes with what is around it."""
-    return ask.seconds + (4.0 if ask.fresh else 1.0)
+    return load.seconds + (4.0 if load.fresh else 1.0)
 
 
 @pytest.mark.parametrize("speeds", [(1.0, 1.0), (1.0, 0.5), (0.5, 1.0, 1.0)], ids=str)
@@ -153,7 +154,7 @@ def test_the_best_is_found_nearly_whatever_the_hosts_are_like(speeds: Sequence[f
         assert sorted(looked) == sorted({candidate.contestant.stack for candidate in GRID})
         raced = [seen.ask.purpose is not Purpose.CONFIRM for _, _, seen, _ in hosts.stored]
         assert len({host for host, _, _, final in hosts.stored if final}) == 1, raced
-    assert sum(one > 0.08 for one in regrets) <= 1, regrets
+    assert sum(share > 0.08 for share in regrets) <= 1, regrets
     assert settled >= 0.6 * len(APPS)
 
 
@@ -203,11 +204,11 @@ def test_every_host_measures_the_best_of_all_and_its_own_have_to_beat_that() -> 
     hosts = Hosts(APPS[1], 0, {"a": 1.0, "b": 1.0}).run()
     owners = {stack: share.host for share in hosts.groups.shares() for stack in share.stacks}
     raced = [
-        (host, one, seen)
-        for host, one, seen, final in hosts.stored
+        (host, candidate, seen)
+        for host, candidate, seen, final in hosts.stored
         if seen.ask.purpose is Purpose.RATE and not final
     ]
-    referred = [one for host, one, _ in raced if owners[one.contestant.stack] != host]
+    referred = [candidate for host, candidate, _ in raced if owners[candidate.contestant.stack] != host]
     assert referred
     leaders = {
         host: arm.candidate.label for host, field in hosts.groups.fields.items() if (arm := field.leader)
@@ -223,7 +224,7 @@ def test_what_a_lost_host_had_not_settled_is_looked_at_anew_and_never_counts_bes
     assert found.best is not None
     assert regret(hosts.hosts["a"], GRID, found.best.candidate) < 0.15
     owned = [stack for share in hosts.groups.shares() for stack in share.stacks]
-    assert sorted(owned) == sorted({one.contestant.stack for one in GRID})
+    assert sorted(owned) == sorted({candidate.contestant.stack for candidate in GRID})
     again = Groups(GRID, CAPACITY)
     for host, candidate, observed, final in hosts.stored:
         again.take(host, candidate, observed, final=final)
@@ -243,9 +244,9 @@ def test_four_hosts_need_less_time_than_one_and_choose_as_well(
                 if many == 1:
                     home = Servers(app, 100 * seed)
                     best = tune(home, GRID, CAPACITY).best
-                    asked = [ask for _, ask in home.asked]
-                    took[many].append(sum(map(takes_s, asked)))
-                    raced.append(sum(takes_s(ask) for ask in asked if ask.purpose is not Purpose.CONFIRM))
+                    loads = [load for _, load in home.loads]
+                    took[many].append(sum(map(takes_s, loads)))
+                    raced.append(sum(takes_s(load) for load in loads if load.purpose is not Purpose.CONFIRM))
                 else:
                     hosts = Hosts(app, seed, dict.fromkeys("abcd"[:many], 1.0)).run()
                     home, best = hosts.hosts[hosts.groups.home], hosts.groups.result(out_of_time=False).best
@@ -253,7 +254,7 @@ def test_four_hosts_need_less_time_than_one_and_choose_as_well(
                     raced.append(hosts.raced_s)
                 assert best is not None
                 regrets.append(regret(home, GRID, best.candidate))
-        bad = sum(one > 0.08 for one in regrets)
+        bad = sum(share > 0.08 for share in regrets)
         found = [round(median(raced)), round(median(took[many])), bad, len(regrets)]
         record_property(f"{many} hosts", found)
         print(many, found)

@@ -45,7 +45,7 @@ def test_a_load_that_was_short_says_nothing() -> None:
     assert leak(loaded(lambda at: 60e6 + 2e6 * at, seconds=2.0)) is None
 
 
-def test_only_what_rises_for_long_and_as_steep_in_the_end_is_said_to_go_on() -> None:
+def test_only_what_rises_for_long_and_as_steep_in_the_end_is_reported_to_go_on() -> None:
     random = np.random.default_rng(3)
 
     def noisy(rss: Callable[[float], float], seconds: float) -> Measurement:

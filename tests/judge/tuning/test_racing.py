@@ -26,14 +26,14 @@ def raced(app: App, seeds: int, wrong: float = 0.02) -> None:
         best = found.best
         assert best is not None
         assert best.value is not None
-        assert found.trials == len(servers.asked)
-        assert sum(ask.purpose is not Purpose.CONFIRM for _, ask in servers.asked) <= MOST
+        assert found.trials == len(servers.loads)
+        assert sum(load.purpose is not Purpose.CONFIRM for _, load in servers.loads) <= MOST
         settled += found.ending is TuneEnding.SETTLED
         regrets.append(regret(servers, GRID, best.candidate))
         assert best.boots >= LEAST_BOOTS
         inside += best.value.low <= servers.capacity(best.candidate) <= best.value.high
     # «Nearly all»: starts of one server differ by 4 % here, and a dozen candidates are alike.
-    assert sum(one > 0.08 for one in regrets) <= max(1, seeds // 14), regrets
+    assert sum(share > 0.08 for share in regrets) <= max(1, seeds // 14), regrets
     # Where one load in eight tells the contrary, it takes more loads than there are to be sure of the leader.
     assert settled >= (0.6 if wrong <= 0.1 else 1 / 3) * seeds
     assert sum(regrets) / seeds < (0.035 if wrong <= 0.1 else 0.05)
@@ -65,7 +65,7 @@ def test_what_carries_a_rate_with_the_least_is_found(app: App, goal: Goal) -> No
         rate = 0.5 * max(servers.capacity(candidate) for candidate in GRID)
         found = tune(servers, GRID, Wanted(goal, CPUS, rate, most=MOST))
         assert found.best is not None
-        assert sum(ask.purpose is not Purpose.CONFIRM for _, ask in servers.asked) <= MOST
+        assert sum(load.purpose is not Purpose.CONFIRM for _, load in servers.loads) <= MOST
         cost = servers.cost_us if goal is Goal.CPU else servers.memory
         able = [candidate for candidate in GRID if servers.capacity(candidate) > rate]
         chosen = found.best.candidate
@@ -84,7 +84,7 @@ def test_the_lowest_rate_is_one_at_which_a_percentile_can_be_measured() -> None:
     def least(slow_rate: float) -> float:
         servers = Servers(APPS[1], 3, slo_ms=50.0, wrong=0.0)
         assert tune(servers, GRID, replace(CAPACITY, slow_rate=slow_rate)).best is None
-        return min(ask.rate for _, ask in servers.asked if ask.rate)
+        return min(load.rate for _, load in servers.loads if load.rate)
 
     usual = least(0.0)
     assert least(2 * usual) == pytest.approx(2 * usual, rel=0.1)
@@ -93,9 +93,9 @@ def test_the_lowest_rate_is_one_at_which_a_percentile_can_be_measured() -> None:
 
 def test_a_low_rate_that_could_not_be_measured_puts_nobody_out() -> None:
     class Unclear(Servers):
-        def _load(self, candidate: Candidate, ask: Ask) -> Observation:
-            seen = super()._load(candidate, ask)
-            low = ask.rate and ask.rate < 0.2 * self.most(candidate)
+        def _load(self, candidate: Candidate, load: Ask) -> Observation:
+            seen = super()._load(candidate, load)
+            low = load.rate and load.rate < 0.2 * self.most(candidate)
             return replace(seen, held=None, why="p99 was not measured") if low else seen
 
     found = tune(Unclear(APPS[1], 3, slo_ms=50.0, wrong=0.0), GRID, CAPACITY)
@@ -106,7 +106,7 @@ def test_a_rate_that_none_can_carry_is_refused_by_arithmetic_without_loading() -
     servers = Servers(APPS[0], 3)
     found = tune(servers, GRID, Wanted(Goal.CPU, CPUS, rate=50_000.0, most=MOST))
     assert found.ending is TuneEnding.NEVER
-    assert {ask.rate for _, ask in servers.asked} == {0.0}
+    assert {load.rate for _, load in servers.loads} == {0.0}
     assert "cannot carry the rate" in found.because
     assert "CPU" in found.because
 
@@ -131,10 +131,10 @@ def test_growth_of_memory_is_kept_with_the_candidate() -> None:
 def test_a_stack_that_does_not_start_is_out_with_its_reason_and_the_others_go_on() -> None:
     servers = Servers(APPS[3], 2)
 
-    def measure(candidate: Candidate, ask: Ask) -> Observation:
+    def measure(candidate: Candidate, load: Ask) -> Observation:
         if candidate.contestant.stack == "granian-wsgi":
-            return Observation(ask, failed="its process ended before it answered")
-        return servers(candidate, ask)
+            return Observation(load, failed="its process ended before it answered")
+        return servers(candidate, load)
 
     found = tune(measure, GRID, CAPACITY)
     assert found.best is not None
@@ -147,19 +147,19 @@ def test_a_stack_that_does_not_start_is_out_with_its_reason_and_the_others_go_on
 
 def test_a_generator_that_is_the_limit_everywhere_cannot_tell() -> None:
     found = tune(
-        lambda _, ask: Observation(ask, spoilt="the generator used 99 % of its core"), GRID, CAPACITY
+        lambda _, load: Observation(load, spoilt="the generator used 99 % of its core"), GRID, CAPACITY
     )
     assert found.ending is TuneEnding.CANNOT
     assert "generator" in found.because
 
 
-def test_a_generator_that_gives_out_near_the_top_is_told_with_the_best_so_far() -> None:
+def test_a_generator_that_gives_out_near_the_top_is_reported_with_the_best_so_far() -> None:
     servers = Servers(APPS[3], 2)
-    top = max(servers.capacity(one) for one in GRID)
+    top = max(servers.capacity(candidate) for candidate in GRID)
 
-    def measure(candidate: Candidate, ask: Ask) -> Observation:
-        spoilt = "the generator used 99 % of its core" if ask.rate > 0.8 * top else ""
-        return replace(servers(candidate, ask), spoilt=spoilt)
+    def measure(candidate: Candidate, load: Ask) -> Observation:
+        spoilt = "the generator used 99 % of its core" if load.rate > 0.8 * top else ""
+        return replace(servers(candidate, load), spoilt=spoilt)
 
     found = tune(measure, GRID, CAPACITY)
     assert found.best is not None
@@ -168,24 +168,24 @@ def test_a_generator_that_gives_out_near_the_top_is_told_with_the_best_so_far() 
     assert "generator" in found.because
 
 
-def test_time_that_runs_out_is_told_with_the_best_so_far() -> None:
+def test_time_that_runs_out_is_reported_with_the_best_so_far() -> None:
     servers = Servers(APPS[0], 1)
-    found = tune(servers, GRID, CAPACITY, goes_on=lambda: len(servers.asked) < 16, confirms=lambda: 0.0)
+    found = tune(servers, GRID, CAPACITY, goes_on=lambda: len(servers.loads) < 16, confirms=lambda: 0.0)
     assert found.ending is TuneEnding.SPENT
     assert found.best is not None
     assert found.best.boots < LEAST_BOOTS
     assert "could be measured after it was chosen" in found.because
-    assert len(servers.asked) == 16
+    assert len(servers.loads) == 16
     assert any(entry.fate in {Fate.UNTRIED, Fate.ALIKE} for entry in found.entries)
 
 
-def test_stacks_that_there_is_no_time_to_look_at_are_told_as_not_tried() -> None:
+def test_stacks_that_there_is_no_time_to_look_at_are_reported_as_not_tried() -> None:
     servers = Servers(APPS[0], 1)
     found = tune(
-        servers, GRID, CAPACITY, lambda: len(servers.asked) < 20, looks_on=lambda: len(servers.asked) < 4
+        servers, GRID, CAPACITY, lambda: len(servers.loads) < 20, looks_on=lambda: len(servers.loads) < 4
     )
     looked = list(dict.fromkeys(candidate.contestant.stack for candidate in GRID))[:2]
-    assert {label.partition("[")[0] for label, _ in servers.asked} <= set(looked)
+    assert {label.partition("[")[0] for label, _ in servers.loads} <= set(looked)
     unseen = [entry for entry in found.entries if entry.candidate.contestant.stack not in looked]
     assert {(entry.fate, entry.why) for entry in unseen} == {
         (Fate.UNTRIED, "its stack was not looked at: the time (--budget) or the loads were spent")
@@ -198,23 +198,23 @@ def test_stacks_that_there_is_no_time_to_look_at_are_told_as_not_tried() -> None
 def test_a_stack_that_had_to_wait_is_looked_at_once_the_others_left_time() -> None:
     servers = Servers(APPS[0], 1)
     found = tune(servers, GRID, CAPACITY, looks_on=lambda: False)
-    assert len({label.partition("[")[0] for label, _ in servers.asked}) > 2
+    assert len({label.partition("[")[0] for label, _ in servers.loads}) > 2
     assert found.best is not None
     assert regret(servers, GRID, found.best.candidate) < 0.05
 
 
-def test_however_late_it_is_two_stacks_are_looked_at_and_one_is_asked_for_a_rate() -> None:
+def test_however_late_it_is_two_stacks_are_looked_at_and_one_is_loaded_at_a_rate() -> None:
     servers = Servers(APPS[0], 1)
     found = tune(servers, GRID, CAPACITY, goes_on=lambda: False, looks_on=lambda: False)
     assert found.best is not None
-    racing = [ask for _, ask in servers.asked if ask.rate and ask.purpose is not Purpose.CONFIRM]
+    racing = [load for _, load in servers.loads if load.rate and load.purpose is not Purpose.CONFIRM]
     assert 0 < len(racing) <= 3
-    assert len({label.partition("[")[0] for label, _ in servers.asked}) == 2
+    assert len({label.partition("[")[0] for label, _ in servers.loads}) == 2
 
 
 def test_no_time_is_no_proof_that_nothing_holds() -> None:
     servers = Servers(APPS[1], 3, slo_ms=50.0)
-    found = tune(servers, GRID, CAPACITY, goes_on=lambda: len(servers.asked) < 16)
+    found = tune(servers, GRID, CAPACITY, goes_on=lambda: len(servers.loads) < 16)
     assert found.ending is TuneEnding.CANNOT
     assert "--budget" in found.because
     assert "p99 was 612 ms" in found.because
@@ -224,21 +224,21 @@ def test_what_is_wrong_at_any_rate_ends_a_stack_at_its_first_load() -> None:
     servers = Servers(APPS[0], 1)
     why = "6 % of the answers are wrong at any rate: say errors < 10% or correct the requests"
 
-    def measure(candidate: Candidate, ask: Ask) -> Observation:
-        return replace(servers(candidate, ask), why=why, everywhere=True)
+    def measure(candidate: Candidate, load: Ask) -> Observation:
+        return replace(servers(candidate, load), why=why, everywhere=True)
 
     found = tune(measure, GRID, CAPACITY)
     assert found.ending is TuneEnding.NEVER
     assert found.because == why
-    assert len(servers.asked) == len({one.contestant.stack for one in GRID})
+    assert len(servers.loads) == len({candidate.contestant.stack for candidate in GRID})
 
 
 def test_what_turns_out_to_be_wrong_at_any_rate_later_ends_its_whole_stack() -> None:
     servers = Servers(APPS[0], 1)
 
-    def measure(candidate: Candidate, ask: Ask) -> Observation:
-        observed = servers(candidate, ask)
-        if ask.rate and candidate.contestant.stack == "granian-wsgi":
+    def measure(candidate: Candidate, load: Ask) -> Observation:
+        observed = servers(candidate, load)
+        if load.rate and candidate.contestant.stack == "granian-wsgi":
             return replace(
                 observed, held=False, why="6 % of the answers are wrong at any rate", everywhere=True
             )
@@ -249,15 +249,15 @@ def test_what_turns_out_to_be_wrong_at_any_rate_later_ends_its_whole_stack() -> 
     assert found.best.candidate.contestant.stack != "granian-wsgi"
     fates = {entry.fate for entry in found.entries if entry.candidate.contestant.stack == "granian-wsgi"}
     assert fates == {Fate.CANNOT}
-    asked = [label for label, ask in servers.asked if ask.rate and label.startswith("granian")]
-    assert len(asked) == 1
+    loaded = [label for label, load in servers.loads if load.rate and label.startswith("granian")]
+    assert len(loaded) == 1
 
 
 def test_candidates_that_arithmetic_puts_out_are_never_started() -> None:
     servers = Servers(APPS[1], 1)
     found = tune(servers, GRID, CAPACITY)
     pruned = {entry.candidate.label for entry in found.entries if entry.fate is Fate.BY_ARITHMETIC}
-    started = {label for label, ask in servers.asked if ask.rate}
+    started = {label for label, load in servers.loads if load.rate}
     assert "gunicorn-sync[workers=2]" in pruned
     assert not pruned & started
     assert len(pruned) > 10
@@ -267,7 +267,7 @@ def test_the_neighbours_of_the_best_are_tried_at_the_end() -> None:
     servers = Servers(APPS[0], 1)
     found = tune(servers, GRID[:2], CAPACITY, refine=lambda best: [GRID[2]])
     assert GRID[2].contestant.stack == GRID[0].contestant.stack
-    assert GRID[2].label in {label for label, _ in servers.asked}
+    assert GRID[2].label in {label for label, _ in servers.loads}
     assert found.candidates == 3
 
 
@@ -293,7 +293,7 @@ def test_the_leader_is_who_does_most_by_the_lower_end_of_its_interval() -> None:
 def test_the_two_best_are_confirmed_in_turn_each_on_starts_of_its_own_that_are_warmed_up() -> None:
     servers = Servers(APPS[3], 1)
     found = tune(servers, GRID, CAPACITY)
-    confirms = [(label, ask.fresh) for label, ask in servers.asked if ask.purpose is Purpose.CONFIRM]
+    confirms = [(label, load.fresh) for label, load in servers.loads if load.purpose is Purpose.CONFIRM]
     starts = [label for label, fresh in confirms if fresh]
     assert found.best is not None
     assert found.runner_up is not None
@@ -301,23 +301,23 @@ def test_the_two_best_are_confirmed_in_turn_each_on_starts_of_its_own_that_are_w
     assert set(starts[:6]) == names
     assert all({starts[at], starts[at + 1]} == names for at in (0, 2, 4))
     assert found.runner_up.boots >= LEAST_BOOTS
-    assert next(ask.fresh for _, ask in servers.asked if ask.rate)
+    assert next(load.fresh for _, load in servers.loads if load.rate)
 
 
 def test_loads_that_are_taken_in_again_in_their_order_come_to_the_same() -> None:
     servers = Servers(APPS[4], 5)
     made: list[tuple[Candidate, Observation]] = []
 
-    def measure(candidate: Candidate, ask: Ask) -> Observation:
-        made.append((candidate, servers(candidate, ask)))
+    def measure(candidate: Candidate, load: Ask) -> Observation:
+        made.append((candidate, servers(candidate, load)))
         return made[-1][1]
 
     first = Field(GRID, CAPACITY)
     race(measure, first)
     drive(confirming(first), measure)
     again = Field(GRID, CAPACITY)
-    for one in made:
-        again.take(*one)
+    for candidate, observation in made:
+        again.take(candidate, observation)
     assert again.result() == first.result()
 
 
@@ -328,25 +328,25 @@ def test_a_race_that_was_interrupted_goes_on_with_what_it_has() -> None:
     class StoppedError(Exception):
         pass
 
-    def measure(candidate: Candidate, ask: Ask) -> Observation:
+    def measure(candidate: Candidate, load: Ask) -> Observation:
         if len(made) == 20:
             raise StoppedError
-        made.append((candidate, servers(candidate, ask)))
+        made.append((candidate, servers(candidate, load)))
         return made[-1][1]
 
     with pytest.raises(StoppedError):
         race(measure, Field(GRID, CAPACITY))
     field = Field(GRID, CAPACITY)
-    for one in made:
-        field.take(*one)
-    before = len(servers.asked)
+    for candidate, observation in made:
+        field.take(candidate, observation)
+    before = len(servers.loads)
     race(servers, field)
     drive(confirming(field), servers)
     found = field.result()
     assert found.best is not None
-    assert found.trials == len(servers.asked)
-    looked = [label for label, ask in servers.asked[before:] if ask.purpose is Purpose.ALONE]
-    assert not {one.partition("[")[0] for one in looked} & {
-        one.contestant.stack for one, observed in made if observed.ask.purpose is Purpose.ALONE
+    assert found.trials == len(servers.loads)
+    looked = [label for label, load in servers.loads[before:] if load.purpose is Purpose.ALONE]
+    assert not {label.partition("[")[0] for label in looked} & {
+        candidate.contestant.stack for candidate, observed in made if observed.ask.purpose is Purpose.ALONE
     }
     assert regret(servers, GRID, found.best.candidate) < 0.06

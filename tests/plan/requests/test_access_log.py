@@ -19,9 +19,9 @@ from velodrome.plan.requests.access_log import AccessLog
 BEGIN = 1_760_000_000
 
 
-def line(asked: str, status: int = 200, at: int = 0) -> str:
+def line(request: str, status: int = 200, at: int = 0) -> str:
     when = datetime.fromtimestamp(BEGIN + at, UTC).strftime("%d/%b/%Y:%H:%M:%S +0000")
-    return f'10.0.0.1 - - [{when}] "{asked} HTTP/1.1" {status} 123 "-" "Mozilla/5.0"\n'
+    return f'10.0.0.1 - - [{when}] "{request} HTTP/1.1" {status} 123 "-" "Mozilla/5.0"\n'
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def log(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_log_is_a_mix_by_how_often_it_was_asked(log: Path) -> None:
+def test_a_log_is_a_mix_by_how_often_each_was_sent(log: Path) -> None:
     found = access_log.read(log)
     assert found.requests == (
         Request("GET /items/*", "/items/{{random 1..25}}", weight=100),
@@ -47,14 +47,14 @@ def test_a_log_is_a_mix_by_how_often_it_was_asked(log: Path) -> None:
     assert (found.logged, found.covered, found.unreadable) == (242, 230, 1)
 
 
-def test_what_is_left_out_is_told_with_its_reason(log: Path) -> None:
+def test_what_is_left_out_is_reported_with_its_reason(log: Path) -> None:
     post, lost = access_log.read(log).left_out
     assert (post.what, post.requests) == ("POST", 7)
     assert "no bodies" in post.why
     assert (lost.what, lost.requests) == ("answers of status 404", 5)
 
 
-def test_methods_are_asked_for_when_they_are_wanted(log: Path) -> None:
+def test_other_methods_are_read_when_they_are_named(log: Path) -> None:
     found = access_log.read(log, methods=["post"])
     assert found.requests == (Request("POST /orders", "/orders", "POST", weight=7, expect_status=None),)
 

@@ -81,7 +81,7 @@ def test_what_is_neither_is_one_sentence(text: str, why: str) -> None:
         (MERGES, "line 4"),
     ],
 )
-def test_what_stands_for_too_much_is_told_with_its_line(
+def test_what_stands_for_too_much_is_reported_with_its_line(
     text: str, place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(document, "MOST_NODES", 1_000)

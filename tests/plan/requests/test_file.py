@@ -94,7 +94,7 @@ def test_a_list_in_json_says_the_same(tmp_path: Path) -> None:
         ("name = 'a'\nexpect-body = 'b'\nexpect-contains = 'b'", "request 1, expect-body is the whole body"),
     ],
 )
-def test_what_is_wrong_is_told_with_its_place(tmp_path: Path, text: str, sentence: str) -> None:
+def test_what_is_wrong_is_reported_with_its_place(tmp_path: Path, text: str, sentence: str) -> None:
     path = tmp_path / "mix.toml"
     path.write_text(f"[[request]]\n{text}")
     with pytest.raises(RequestsFileError) as caught:
@@ -102,7 +102,7 @@ def test_what_is_wrong_is_told_with_its_place(tmp_path: Path, text: str, sentenc
     assert sentence in str(caught.value)
 
 
-def test_all_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
+def test_all_that_is_wrong_is_reported_at_once(tmp_path: Path) -> None:
     path = tmp_path / "mix.toml"
     path.write_text("".join(f"[[request]]\nname = 'r{n}'\npath = 'no'\n" for n in range(600)))
     with pytest.raises(RequestsFileError) as caught:

@@ -26,7 +26,7 @@ def test_a_header_is_a_name_and_a_value() -> None:
         ("X-Token: s3cret {{nothing}}", "stands for nothing"),
     ],
 )
-def test_what_is_none_is_told_without_its_value(text: str, sentence: str) -> None:
+def test_what_is_none_is_reported_without_its_value(text: str, sentence: str) -> None:
     with pytest.raises(HeaderError) as caught:
         read_headers([text])
     assert sentence in str(caught.value)

@@ -78,7 +78,7 @@ def test_a_line_is_read(text: str, request_: Request) -> None:
         ("POST / {{pick}}", "{{pick}} stands for nothing"),
     ],
 )
-def test_what_is_no_request_is_told_with_an_example(text: str, sentence: str) -> None:
+def test_what_is_no_request_is_reported_with_an_example(text: str, sentence: str) -> None:
     with pytest.raises(RequestLineError) as caught:
         lines.read_line(text)
     assert sentence in str(caught.value)

@@ -105,16 +105,16 @@ def test_operations_are_filled_in_by_what_the_document_says(tmp_path: Path) -> N
     )
 
 
-def test_what_is_left_out_is_told_with_its_reason(tmp_path: Path) -> None:
-    told = {left_out.what: left_out.why for left_out in read(tmp_path, SHOP).left_out}
-    assert told.pop("GET /user/{name}") == "parameter name has no example, default, enum or minimum"
-    assert told.pop("GET /secret").startswith("it needs authorization (token); write the request")
-    assert told.pop("GET /events") == "it answers with a stream of events, which has no end"
-    assert set(told) == {"DELETE /items/{id}", "POST /orders", "POST /login", "PUT /picture"}
-    assert all(why.startswith("not among --methods") for why in told.values())
+def test_what_is_left_out_is_reported_with_its_reason(tmp_path: Path) -> None:
+    reasons = {left_out.what: left_out.why for left_out in read(tmp_path, SHOP).left_out}
+    assert reasons.pop("GET /user/{name}") == "parameter name has no example, default, enum or minimum"
+    assert reasons.pop("GET /secret").startswith("it needs authorization (token); write the request")
+    assert reasons.pop("GET /events") == "it answers with a stream of events, which has no end"
+    assert set(reasons) == {"DELETE /items/{id}", "POST /orders", "POST /login", "PUT /picture"}
+    assert all(why.startswith("not among --methods") for why in reasons.values())
 
 
-def test_bodies_are_made_where_methods_with_them_are_asked_for(tmp_path: Path) -> None:
+def test_bodies_are_made_where_methods_with_them_are_named(tmp_path: Path) -> None:
     found = read(tmp_path, SHOP, "post", "PUT", "DELETE")
     delete, order, login = found.requests
     assert delete == Request("DELETE /items/{id}", "/v1/items/7", "DELETE", expect_status=204)
@@ -127,8 +127,8 @@ def test_bodies_are_made_where_methods_with_them_are_asked_for(tmp_path: Path) -
         expect_status=201,
     )
     assert login.body == Content("name=a+b")
-    told = {left_out.what: left_out.why for left_out in found.left_out}
-    assert told["PUT /picture"] == "its body is image/png; JSON and forms are written"
+    reasons = {left_out.what: left_out.why for left_out in found.left_out}
+    assert reasons["PUT /picture"] == "its body is image/png; JSON and forms are written"
 
 
 def test_swagger_2_is_read_too(tmp_path: Path) -> None:
@@ -306,6 +306,6 @@ def test_of_many_operations_that_are_left_out_some_are_reported(tmp_path: Path) 
     }
     found = read(tmp_path, {"openapi": "3.0.0", "paths": paths})
     assert len(found.requests) == lines.MOST
-    told = [*found.sentences()]
-    assert len(told) == openapi.MOST_LISTED + 2
-    assert told[-1] == f"left out: {len(found.left_out) - openapi.MOST_LISTED} more"
+    sentences = [*found.sentences()]
+    assert len(sentences) == openapi.MOST_LISTED + 2
+    assert sentences[-1] == f"left out: {len(found.left_out) - openapi.MOST_LISTED} more"

@@ -48,9 +48,9 @@ def taken_by_the_engine(text: str) -> bool:
     try:
         engine.load(spec)
     except UsageError as error:
-        told = str(error)
-    assert ("stands for nothing" in told) != ("has nothing to say" in told)
-    return "stands for nothing" not in told
+        message = str(error)
+    assert ("stands for nothing" in message) != ("has nothing to say" in message)
+    return "stands for nothing" not in message
 
 
 @pytest.mark.parametrize("place", PLACES)

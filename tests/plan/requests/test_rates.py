@@ -1,4 +1,4 @@
-"""Rates of a log: what was asked on average, and at most."""
+"""Rates of a log: what was requested on average, and at most."""
 
 import random
 from collections import Counter

@@ -12,15 +12,15 @@ def shapes(tree: Tree) -> dict[str, int]:
     return {f"{method} {shape}": kind.sample.seen for method, shape, kind in tree.all()}
 
 
-def tree(*asked: str) -> Tree:
+def tree(*targets: str) -> Tree:
     found = Tree()
-    for one in asked:
-        assert found.add("GET", one, 200)
+    for target in targets:
+        assert found.add("GET", target, 200)
     return found
 
 
 @pytest.mark.parametrize(
-    ("asked", "shape"),
+    ("target", "shape"),
     [
         ("/", "/"),
         ("/cart", "/cart"),
@@ -34,8 +34,8 @@ def tree(*asked: str) -> Tree:
         ("/v2/items", "/v2/items"),
     ],
 )
-def test_ids_are_told_from_names(asked: str, shape: str) -> None:
-    assert shapes(tree(asked)) == {f"GET {shape}": 1}
+def test_ids_are_told_from_names(target: str, shape: str) -> None:
+    assert shapes(tree(target)) == {f"GET {shape}": 1}
 
 
 def test_too_many_names_in_one_place_are_one_kind() -> None:
@@ -75,7 +75,7 @@ def test_all_samples_share_one_budget() -> None:
     found = Tree(Budget(1000))
     for number in range(2000):
         found.add("GET", f"/items/{number}?{'x' * (number % 50)}=1", 200)
-    kept = sum(len(asked) for _, _, kind in found.all() for asked in kind.sample.kept)
+    kept = sum(len(target) for _, _, kind in found.all() for target in kind.sample.kept)
     assert kept <= 1000
     assert found.budget.left >= 0
 
@@ -102,7 +102,7 @@ def test_a_target_is_written_as_it_is_sent_again(text: str, target: str | None) 
 
 
 @pytest.mark.parametrize(
-    ("asked", "found"),
+    ("target", "found"),
     [
         ("/items/7", ("/items/", 7, "")),
         ("/items/7/open", ("/items/", 7, "/open")),
@@ -118,5 +118,5 @@ def test_a_target_is_written_as_it_is_sent_again(text: str, target: str | None) 
         ("/about", None),
     ],
 )
-def test_the_only_number_is_found(asked: str, found: object) -> None:
-    assert mix.around_number(asked) == found
+def test_the_only_number_is_found(target: str, found: object) -> None:
+    assert mix.around_number(target) == found

@@ -8,15 +8,15 @@ from velodrome.plan.requests import mix
 from velodrome.plan.requests.mix import Budget, Kind, Sample
 
 
-def path(*asked: str) -> str:
+def path(*targets: str) -> str:
     kind = Kind(Sample(Budget(), random.Random(1)))
-    for one in asked:
-        kind.add(one, 200)
+    for target in targets:
+        kind.add(target, 200)
     return mix.path(kind)
 
 
 @pytest.mark.parametrize(
-    ("asked", "template"),
+    ("targets", "template"),
     [
         (["/cart"] * 3, "/cart"),
         (["/items/7", "/items/12", "/items/7"], "/items/{{pick 7|7|12}}"),
@@ -32,8 +32,8 @@ def path(*asked: str) -> str:
         ([f"/search?page={number}" for number in range(10)], "/search?page={{random 0..9}}"),
     ],
 )
-def test_paths_are_told_as_one(asked: list[str], template: str) -> None:
-    assert path(*asked) == template
+def test_paths_become_one_template(targets: list[str], template: str) -> None:
+    assert path(*targets) == template
 
 
 def test_numbers_far_apart_are_picked_from() -> None:

@@ -61,11 +61,12 @@ REQUESTS = st.builds(
 
 @settings(suppress_health_check=list(HealthCheck))
 @given(
-    st.lists(REQUESTS, min_size=1, max_size=4, unique_by=lambda one: one.name), st.lists(WORDS, max_size=2)
+    st.lists(REQUESTS, min_size=1, max_size=4, unique_by=lambda request: request.name),
+    st.lists(WORDS, max_size=2),
 )
 def test_what_is_written_is_read_again_as_the_same(
-    tmp_path: Path, requests: list[Request], told: list[str]
+    tmp_path: Path, requests: list[Request], comments: list[str]
 ) -> None:
     path = tmp_path / "mix.toml"
-    path.write_text(written.file_text(requests, told), encoding="utf-8", newline="")
+    path.write_text(written.file_text(requests, comments), encoding="utf-8", newline="")
     assert file.read(path) == tuple(requests)

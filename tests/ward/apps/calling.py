@@ -9,13 +9,13 @@ from answering import answering
 def asking(**connector):
     sessions = []
 
-    async def ask():
+    async def call():
         if not sessions:
             sessions.append(ClientSession(connector=TCPConnector(**connector)))
         async with sessions[0].get(os.environ["PAYMENTS_URL"]) as answer:
             await answer.read()
 
-    return ask
+    return call
 
 
 severe, cured = answering(asking()), answering(asking(limit=1000))

@@ -25,14 +25,14 @@ def shop(size):
     app = FastAPI()
 
     def session():
-        with Session(engine) as one:
-            one.execute(text("select 1"))
-            yield one
+        with Session(engine) as database:
+            database.execute(text("select 1"))
+            yield database
 
     @app.get("/")
-    def count(one: Annotated[Session, Depends(session)]):
+    def count(database: Annotated[Session, Depends(session)]):
         time.sleep(WAITS_S)
-        return one.execute(text("select 2")).scalar()
+        return database.execute(text("select 2")).scalar()
 
     return app
 

@@ -34,9 +34,9 @@ stack = Stack(
 )
 
 
-def saying(said):
+def saying(begun):
     """Return what an app begins its answer with."""
-    return lambda status, headers: said.extend((status, headers))
+    return lambda status, headers: begun.extend((status, headers))
 
 
 def answering(app):
@@ -47,9 +47,9 @@ def answering(app):
             while True:
                 head = await reader.readuntil(b"\r\n\r\n")
                 method, path, _ = head.decode("latin-1").split(" ", 2)
-                said = []
-                body = b"".join(app({"REQUEST_METHOD": method, "PATH_INFO": path}, saying(said)))
-                status, headers = said
+                begun = []
+                body = b"".join(app({"REQUEST_METHOD": method, "PATH_INFO": path}, saying(begun)))
+                status, headers = begun
                 lines = [f"HTTP/1.1 {status}", *(f"{name}: {value}" for name, value in headers), "", ""]
                 writer.write("\r\n".join(lines).encode() + body)
                 await writer.drain()

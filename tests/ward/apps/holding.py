@@ -56,9 +56,11 @@ class Handler(simple_server.WSGIRequestHandler):
                 return
             if not self.raw_requestline or not self.parse_request():
                 return
-            one = Answering(self.rfile, self.wfile, self.get_stderr(), self.get_environ(), multithread=False)
-            one.request_handler = self
-            one.run(self.server.get_app())
+            handler = Answering(
+                self.rfile, self.wfile, self.get_stderr(), self.get_environ(), multithread=False
+            )
+            handler.request_handler = self
+            handler.run(self.server.get_app())
             self.wfile.flush()
             if not keeps_s:
                 return

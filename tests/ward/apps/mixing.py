@@ -24,5 +24,5 @@ def sending(keep, kept):
     return app
 
 
-severe = sending(lambda one: current.update(id=one), lambda: current["id"])
+severe = sending(lambda value: current.update(id=value), lambda: current["id"])
 cured = sending(own.set, own.get)

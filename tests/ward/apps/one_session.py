@@ -42,14 +42,14 @@ engine, narrow = made(waits), made(waits_in_turn)
 QUERY = text("select waits()")
 
 
-async def alone(one):
-    async with AsyncSession(one) as session:
+async def alone(bind):
+    async with AsyncSession(bind) as session:
         return (await session.execute(QUERY)).scalar()
 
 
-def over_one_session(one):
+def over_one_session(bind):
     async def gathered():
-        async with AsyncSession(one) as session:
+        async with AsyncSession(bind) as session:
             await session.connection()
             found = await asyncio.gather(*(session.execute(QUERY) for _ in range(QUERIES)))
             return [result.scalar() for result in found]

@@ -21,9 +21,9 @@ def engine(**pool):
     )
 
 
-def holds(one):
+def holds(pool):
     def work():
-        with one.connect() as connection:
+        with pool.connect() as connection:
             connection.execute(text("select 1"))
             time.sleep(WAITS_S)
 

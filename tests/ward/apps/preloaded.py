@@ -17,11 +17,11 @@ def price():
 
 
 def asking(pool):
-    def ask(environ):
+    def wait(environ):
         with suppress(TooLateError):  # without a price, then
             pool().submit(price).result(timeout=PATIENCE_S)
 
-    return ask
+    return wait
 
 
 def of_worker():

@@ -40,10 +40,10 @@ async def five_and_one():
     _rows(5)
 
 
-async def one():
+async def joined():
     _connection.execute(
         "SELECT number, note FROM lines WHERE number IN (SELECT id FROM orders LIMIT ?)", (20,)
     ).fetchall()
 
 
-severe, mild, cured = answering(twenty_and_one), answering(five_and_one), answering(one)
+severe, mild, cured = answering(twenty_and_one), answering(five_and_one), answering(joined)

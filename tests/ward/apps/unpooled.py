@@ -31,10 +31,10 @@ def asking(each=False, **pool):
         if each:
             mine.dispose()
 
-    async def ask():
+    async def work():
         await asyncio.get_running_loop().run_in_executor(threads, query)
 
-    return answering(ask)
+    return answering(work)
 
 
 severe, cured = asking(poolclass=NullPool), asking(poolclass=QueuePool, pool_size=16)

@@ -1,4 +1,4 @@
-"""What an app is asked in full, with headers and with third parties that say something; and the cures without these."""
+"""Requests to an app with all their headers, third parties that answer something, and the cures without these."""
 
 import urllib.request
 from pathlib import Path
@@ -27,9 +27,9 @@ def guarded(*paths: str, **more: object) -> AppSpec:
 def test_every_request_has_the_headers_and_nothing_that_is_stored_has_their_values(
     paths: tuple[str, ...],
 ) -> None:
-    said = guarded(*paths, headers=HEADERS)
-    app = look(said)
-    with standing(app, STACK, lab_for(said)) as booted:
+    spec = guarded(*paths, headers=HEADERS)
+    app = look(spec)
+    with standing(app, STACK, lab_for(spec)) as booted:
         assert booted.wrong == ""
     assert app.headers == ("Host", "Authorization")
     assert all(request.headers == (("Host", MARK), ("Authorization", MARK)) for request in app.requests)
@@ -37,17 +37,17 @@ def test_every_request_has_the_headers_and_nothing_that_is_stored_has_their_valu
 
 
 def test_values_of_secret_headers_are_withheld_whoever_gives_them() -> None:
-    asked = Request("/", "/", headers=(("Host", "shop.example"), ("authorization", "Bearer s3cret")))
-    said = AppSpec("guarded:application", cwd=str(SHOP), requests=(asked,))
-    app = look(said)
-    with standing(app, STACK, lab_for(said)):
+    request = Request("/", "/", headers=(("Host", "shop.example"), ("authorization", "Bearer s3cret")))
+    spec = AppSpec("guarded:application", cwd=str(SHOP), requests=(request,))
+    app = look(spec)
+    with standing(app, STACK, lab_for(spec)):
         pass
     assert app.requests[0].headers == (("Host", "shop.example"), ("authorization", MARK))
     assert app.headers == ()
 
 
 @pytest.mark.parametrize(
-    ("said", "cure"),
+    ("spec", "cure"),
     [
         (guarded("/"), "--header 'Host: shop.example'"),
         (guarded("/", headers=HEADERS[:1]), "--header 'Authorization: …'"),
@@ -60,8 +60,8 @@ def test_values_of_secret_headers_are_withheld_whoever_gives_them() -> None:
     ],
     ids=["host", "user", "redirection", "https", "third party"],
 )
-def test_what_an_app_wants_is_reported(said: AppSpec, cure: str) -> None:
-    with pytest.raises(AppAnswersWrongError, match=f"(?s){cure}"), standing(look(said), STACK, lab_for(said)):
+def test_what_an_app_wants_is_reported(spec: AppSpec, cure: str) -> None:
+    with pytest.raises(AppAnswersWrongError, match=f"(?s){cure}"), standing(look(spec), STACK, lab_for(spec)):
         pass
 
 
@@ -69,9 +69,9 @@ def test_what_an_app_wants_is_reported(said: AppSpec, cure: str) -> None:
 def test_a_third_party_answers_what_the_app_reads(inline: bool, tmp_path: Path) -> None:
     (tmp_path / "charge.json").write_text('{"amount": 5}')
     body = '{"amount":5}' if inline else f"@{tmp_path}/charge.json"
-    said = guarded("/charge", upstreams=(f"PAYMENTS_URL=latency:1ms,body:{body}",))
+    spec = guarded("/charge", upstreams=(f"PAYMENTS_URL=latency:1ms,body:{body}",))
     with (
-        standing(look(said), STACK, lab_for(said)) as booted,
+        standing(look(spec), STACK, lab_for(spec)) as booted,
         urllib.request.urlopen(f"{booted.server.url}/charge", timeout=10) as answer,
     ):
         assert answer.read() == b"charged 5"

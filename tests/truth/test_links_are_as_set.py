@@ -1,4 +1,4 @@
-"""Delay, rate, loss, order and queue of a link come out as they were told."""
+"""Delay, rate, loss, order and queue of a link come out as they were set."""
 
 import socket
 import statistics
@@ -122,13 +122,13 @@ def _many(site: Site, count: int) -> Iterator[list[tuple[socket.socket, socket.s
     if count == 0:
         yield []
         return
-    with pair(site) as one, _many(site, count - 1) as others:
-        yield [one, *others]
+    with pair(site) as connection, _many(site, count - 1) as others:
+        yield [connection, *others]
 
 
 @JOINED_BY
 @pytest.mark.parametrize("rtt_ms", [0.0, 20.0, 160.0])
-def test_a_round_trip_takes_what_was_told_to_a_third_of_a_millisecond(rtt_ms: float, joined_by: str) -> None:
+def test_a_round_trip_takes_what_was_set_to_a_third_of_a_millisecond(rtt_ms: float, joined_by: str) -> None:
     with open_site(Link(rtt_ms), joined_by=joined_by) as site:
         shaken, echoed = handshakes_ms(site, 15), echo_ms(site, 15)
     # Between packets this machine's CPUs sleep, the deeper the longer; each of the two waits of a round trip ends with
@@ -143,7 +143,7 @@ def test_a_round_trip_takes_what_was_told_to_a_third_of_a_millisecond(rtt_ms: fl
 
 @JOINED_BY
 @pytest.mark.parametrize("rate_mbit", [10.0, 100.0])
-def test_a_bottleneck_lets_through_what_was_told_to_a_twentieth(rate_mbit: float, joined_by: str) -> None:
+def test_a_bottleneck_lets_through_what_was_set_to_a_twentieth(rate_mbit: float, joined_by: str) -> None:
     with open_site(Link(20.0, rate_mbit=rate_mbit), joined_by=joined_by) as site:
         rate, facts = bulk(site, connections=4, settle_s=2.0, span_s=2.0)
     assert rate * MTU / SEGMENT * 8e-6 == pytest.approx(rate_mbit, rel=0.05)
@@ -210,7 +210,7 @@ def test_packets_keep_their_order_under_jitter_and_their_delays_vary() -> None:
         assert site.joint.joined_by == "relay"
         assert datagrams(site, 1000, 100, pause_s=0.0002) == list(range(1000))
         took = echo_ms(site, 60)
-    assert all(20 - 16 <= one <= 20 + 16 + 3 for one in took), took
+    assert all(20 - 16 <= echo <= 20 + 16 + 3 for echo in took), took
     assert statistics.median(took) == pytest.approx(20, abs=4)
     assert statistics.stdev(took) > 2
 

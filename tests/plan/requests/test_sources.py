@@ -1,4 +1,4 @@
-"""What is asked comes from one of several forms."""
+"""Requests come from one of several forms."""
 
 from pathlib import Path
 
@@ -11,11 +11,11 @@ from velodrome.plan.requests import sources
 LOG = '::1 - - [10/Oct/2000:13:55:{:02} -0700] "{} HTTP/1.1" 200 5\n'
 
 
-def test_where_nothing_is_said_the_root_is_asked() -> None:
+def test_where_nothing_is_given_the_root_is_requested() -> None:
     assert sources.of().requests == (Request("GET /"),)
 
 
-def test_a_line_that_is_given_twice_is_asked_twice_as_often() -> None:
+def test_a_line_that_is_given_twice_is_sent_twice_as_often() -> None:
     found = sources.of(["/cart", "GET /cart", "POST /orders a=1", "POST /orders a=2"])
     assert [(request.name, request.weight) for request in found.requests] == [
         ("GET /cart", 2),
@@ -36,12 +36,12 @@ def test_each_form_is_read(tmp_path: Path) -> None:
         "4 requests in 2 s: 2 a second on average, 3 in the busiest second",
         "left out: POST, 1 of them (25.0%): not among --methods; a log has no bodies",
     )
-    told = sources.of(openapi=tmp_path / "openapi.json", methods=["GET", "PUT"])
-    assert [request.name for request in told.requests] == ["GET /a", "PUT /a"]
-    assert told.told == ("2 of 2 operations, each as often as the others",)
+    described = sources.of(openapi=tmp_path / "openapi.json", methods=["GET", "PUT"])
+    assert [request.name for request in described.requests] == ["GET /a", "PUT /a"]
+    assert described.told == ("2 of 2 operations, each as often as the others",)
 
 
-def test_only_one_form_says_what_is_asked(tmp_path: Path) -> None:
+def test_only_one_form_gives_the_requests(tmp_path: Path) -> None:
     with pytest.raises(TwoSourcesError, match=r"^--request and --openapi each"):
         sources.of(["/"], openapi=tmp_path)
     with pytest.raises(RequestLineError):
