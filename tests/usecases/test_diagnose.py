@@ -681,6 +681,36 @@ def test_a_cause_that_has_no_cure_here_is_found_once_whatever_is_cured_behind_it
     assert case.tried == [AS_IT_IS.about, "cured"]
 
 
+@pytest.mark.parametrize(
+    ("took", "tried"),
+    [
+        (frozenset({"pool", "threads"}), []),
+        (frozenset({"pool", "pool-beyond", "threads"}), ["pool"]),
+        (frozenset({"pool", "pool-beyond", "threads", "threads-beyond"}), ["pool", "threads"]),
+    ],
+)
+def test_of_several_bounds_those_are_tried_that_one_look_with_all_of_them_raised_shows_to_be_reached(
+    monkeypatch: pytest.MonkeyPatch, took: frozenset[str], tried: list[str]
+) -> None:
+    looks = list[tuple[Treatment, instruments.Loaded]]()
+
+    def measure_arm(_trial: object, _lab: object, treatment: Treatment, load: instruments.Loaded) -> Arm:
+        looks.append((treatment, load))
+        return Arm(figures(100), took)
+
+    monkeypatch.setattr(instruments, "measure_arm", measure_arm)
+    bounds = [
+        suspected("pool", 0.9, experiment("pool", raises=True, takes="pool", connections=64)),
+        suspected("threads", 0.8, experiment("threads", raises=True, takes="threads")),
+    ]
+    case = Scripted(bounds, {})
+    case.examine()
+    ((treatment, load),) = looks
+    assert (set(treatment.give), load.connections) == ({"pool", "threads"}, 64)
+    assert case.tried == tried
+    assert [diagnosis.ruling for diagnosis in case.diagnoses] == [Ruling.NOT_A_CAUSE] * 2
+
+
 @pytest.mark.parametrize("follows", [False, True])
 def test_what_is_gone_behind_a_cure_comes_of_it_where_it_is_a_fault_that_others_bring_about(
     *, follows: bool

@@ -427,6 +427,8 @@ class Examination:
     """None: there is none."""
     timeline: Timeline | None = None
     """Of the load with the heartbeat, as the app is; None: there was no such load."""
+    started: str = ""
+    """When it began: ISO 8601. Empty: that is not known."""
 
     @property
     def causes(self) -> tuple[Diagnosis, ...]:
@@ -455,6 +457,7 @@ class Examination:
             "unexplained": self.unexplained,
             "slo": self.slo.document() if self.slo else None,
             "timeline": self.timeline.document() if self.timeline else None,
+            "started": self.started or None,
             "seconds": round(self.seconds, 1),
         }
 

@@ -222,9 +222,8 @@ def junit_text(found: Examination) -> str:
     if found.unexplained is not None:
         facts["unexplained"] = f"{found.unexplained:.0%} of the time of a request under full load"
     text = "; ".join(line.strip() for line in lines(found) if line)
-    return junit.text(
-        "velodrome doctor", [Suite(f"{found.stack} · {found.title}", _apart(cases), facts, output=text)]
-    )
+    suite = Suite(f"{found.stack} · {found.title}", _apart(cases), facts, found.started, text, found.seconds)
+    return junit.text("velodrome doctor", [suite])
 
 
 def _case(found: Examination, diagnosis: Diagnosis) -> Case:

@@ -48,6 +48,8 @@ class Suite:
     started_at: str = ""
     """ISO 8601."""
     output: str = ""
+    seconds: float = 0.0
+    """How long all of it took."""
 
 
 def text(name: str, suites: Sequence[Suite]) -> str:
@@ -70,7 +72,7 @@ def _suite(root: Tree.Element, suite: Suite) -> None:
         "testsuite",
         name=visible(suite.name),
         hostname="localhost",
-        time="0",
+        time=f"{suite.seconds:.3f}".rstrip("0").rstrip("."),
         timestamp=at if len(at) == len(NEVER) else NEVER,
         tests=str(len(suite.cases)),
         failures=str(count(Outcome.FAILED)),

@@ -164,6 +164,7 @@ class DoctorDocument(TypedDict):
     unexplained: float | None
     slo: SloDocument | None
     timeline: TimelineDocument | None
+    started: str | None
     seconds: float
 
 

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from threading import Timer
 
@@ -212,7 +213,7 @@ def diagnose(spec: DoctorSpec, follower: Quiet) -> Examination:
         from velodrome.usecases import diagnose_on_hosts  # noqa: PLC0415 - would import in a circle
 
         return diagnose_on_hosts.diagnose_there(spec, follower)
-    began = time.monotonic()
+    began, started = time.monotonic(), datetime.now(UTC)
     faults = choose_faults(spec.only, spec.skip)
     with (
         _prepare(spec, follower) as (served, trial),
@@ -239,6 +240,7 @@ def diagnose(spec: DoctorSpec, follower: Quiet) -> Examination:
             served.app.cwd if served.app else "",
             slo=case.slo,
             timeline=case.timeline,
+            started=started.isoformat(timespec="seconds"),
         )
 
 
@@ -677,7 +679,9 @@ class Case:
 
     def _round(self, seen: Symptoms) -> bool:
         """Try what the screens make likely, the most gain per second first; return whether a cause was cured."""
-        for fault, suspect in self._suspects(seen):
+        suspects = self._suspects(seen)
+        self._rule_out_bounds([suspect.experiments[0] for _, suspect in suspects], seen)
+        for fault, suspect in suspects:
             needed = self._seconds(suspect.experiments[0], seen)
             if self._left_s() < needed:
                 continue
@@ -691,6 +695,30 @@ class Case:
                 self._cured = found.id
                 return True
         return False
+
+    def _rule_out_bounds(self, experiments: Sequence[Experiment], seen: Symptoms) -> None:
+        """Look once, with all suspected bounds raised, which of them are never reached: alone each takes a block."""
+        raising = {_change(one, self._base): one for one in experiments if one.raises}
+        raising = {what: one for what, one in raising.items() if what not in self._needless}
+        if len(raising) < 2:
+            return
+        treated = self._base
+        for experiment in raising.values():
+            treated = treated.plus(experiment.seen_by).plus(experiment.treatment)
+        load = arms.Loaded(
+            max(experiment.connections for experiment in raising.values()),
+            max(_length(experiment, seen) for experiment in raising.values()),
+        )
+        if self._left_s() < self._boot_s + AROUND_S + load.seconds:
+            return
+        self._follower.preparing("one look with all bounds raised that may hold requests up")
+        try:
+            took = arms.measure_arm(self._trial, self._lab, treated, load).took
+        except NOT_SERVED:
+            return  # each by itself may be served
+        for what, experiment in raising.items():
+            if isinstance(absent := _missed(experiment, took, first=True), Absent):
+                self._needless[what] = load.connections, absent
 
     def _suspects(self, seen: Symptoms) -> list[tuple[Fault, Suspect]]:
         """Return what to try, the most promising first; what the screens rule out, or leave open, is a diagnosis."""
@@ -743,8 +771,7 @@ class Case:
         """Make the first experiment that can be made, and others of the same treatment until one decides."""
         why = []
         for number, experiment in enumerate(suspect.experiments):
-            probe = experiment.probe.about if experiment.probe else ""
-            what = (experiment.treatment.about, self._base.about, probe)
+            what = _change(experiment, self._base)
             under, absent = self._needless.get(what, (0, None))
             found = absent if absent and experiment.connections <= under else self._compare(experiment, seen)
             if isinstance(found, str):
@@ -864,6 +891,11 @@ class Case:
             self.untried.append(
                 Untried(fault.name, f"the budget was spent; likely, since {suspect.why}; about {needed} more")
             )
+
+
+def _change(experiment: Experiment, base: Treatment) -> tuple[str, str, str]:
+    """Return what an experiment changes, beside which cures, and in which probe."""
+    return experiment.treatment.about, base.about, experiment.probe.about if experiment.probe else ""
 
 
 def _death(error: arms.NotMeasuredError, experiment: Experiment, blocks: int = 0) -> judge.Judged:

@@ -50,6 +50,14 @@ class Arm:
     """The treatments that met what they change."""
 
 
+def measure_arm(trial: Trial, lab: Lab, treatment: Treatment, load: Loaded) -> Arm:
+    """Measure one arm. Raises NoServerError, AppAnswersWrongError, AppNotServedError."""
+    with standing(trial, lab, treatment) as server:
+        server.warm()
+        measured = server.run_closed_loop(load.connections, load.seconds)
+        return Arm(figures(measured), server.took())
+
+
 def block(
     trial: Trial, lab: Lab, treatments: tuple[Treatment, Treatment], load: Loaded, number: int
 ) -> tuple[Arm, Arm]:
@@ -60,10 +68,7 @@ def block(
     found: dict[int, Arm] = {}
     for side in _order(number):
         try:
-            with standing(trial, lab, treatments[side]) as server:
-                server.warm()
-                measured = server.run_closed_loop(load.connections, load.seconds)
-                found[side] = Arm(figures(measured), server.took())
+            found[side] = measure_arm(trial, lab, treatments[side], load)
         except (NoServerError, AppAnswersWrongError, AppNotServedError) as error:
             raise NotMeasuredError(side == 1, str(error).splitlines()[0]) from error
     return found[0], found[1]
