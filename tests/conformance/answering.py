@@ -11,9 +11,9 @@ SHARES_EPOLL = {"published-prefork"}
 """Forked when their loop was there, over one epoll: asyncio prints an error when two processes register one number."""
 
 
-def ask_once(server: Booted, stack: Stack, recipe: Recipe) -> None:
+def check_one_answer(server: Booted, stack: Stack, recipe: Recipe) -> None:
     with Wire(server.port) as wire:
-        check(wire.ask(recipe.method, recipe.upload), stack, recipe, server)
+        check(wire.request(recipe.method, recipe.upload), stack, recipe, server)
 
 
 def check(answer: Answer, stack: Stack, recipe: Recipe, server: Booted) -> None:
@@ -37,7 +37,7 @@ def check_connection(wire: Wire, stack: Stack, recipe: Recipe, server: Booted, f
     if first.closes:
         assert wire.ended()
     else:
-        check(wire.ask(recipe.method, recipe.upload), stack, recipe, server)
+        check(wire.request(recipe.method, recipe.upload), stack, recipe, server)
 
 
 def check_nothing_is_left(server: Booted) -> None:

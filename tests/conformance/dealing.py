@@ -14,7 +14,7 @@ RECIPES = catalog.recipes()
 def marks(stack: Stack, recipe: Recipe, stacks: Mapping[str, Stack]) -> list[pytest.MarkDecorator]:
     """Deal the recipes among the stacks, to each one that it can serve.
 
-    Every stack boots in each run of the tests, and every pair in the exhaustive one. Every recipe is asked of every
+    Every stack boots in each run of the tests, and every pair in the exhaustive one. Every recipe is sent to every
     interface each day, without a server, by guest/interfaces/test_every_handler.py.
     """
     chats = catalog.interface(stack.interface).protocol == "grpc"  # over HTTP: test_every_chat.py

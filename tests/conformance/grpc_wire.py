@@ -16,7 +16,7 @@ CHAT = [1, 500, 84]
 
 
 @dataclass(frozen=True)
-class Told:
+class Response:
     """What `client.py` reported of one call."""
 
     code: int
@@ -43,7 +43,9 @@ def call(port: int, recipe: Recipe, **other: Any) -> dict[str, Any]:
     return {**own, **other}
 
 
-def ask(python: Path, tree: Path, calls: list[dict[str, Any]], together: bool = False) -> list[Told]:
+def send_calls(
+    python: Path, tree: Path, calls: list[dict[str, Any]], together: bool = False
+) -> list[Response]:
     """Make calls, one after the other or all at once; raise AssertionError where the client itself fails."""
     command = [str(python), "-P", str(CLIENT), *(["together"] if together else [])]
     env = {"PYTHONPATH": str(tree), "PATH": os.environ["PATH"], "PYTHONNOUSERSITE": "1"}
@@ -51,4 +53,4 @@ def ask(python: Path, tree: Path, calls: list[dict[str, Any]], together: bool = 
         command, input=json.dumps(calls), env=env, capture_output=True, text=True, timeout=90, check=False
     )
     assert done.returncode == 0, done.stderr
-    return [Told(**json.loads(line)) for line in done.stdout.splitlines()]
+    return [Response(**json.loads(line)) for line in done.stdout.splitlines()]

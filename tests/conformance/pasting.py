@@ -121,7 +121,7 @@ class Shop:
         return pasted
 
 
-def shop(
+def make_shop(
     folder: Path, stack: Stack, environment: Environment, knobs: Mapping[str, KnobValue] | None = None
 ) -> Shop:
     """Write an app into a folder."""

@@ -80,7 +80,7 @@ def serve(file: Path, upstream: str, folder: Path) -> None:
     python = environment.environment_for(stack).python
     with booted(stack, recipe, python, guest_tree.export([file]), upstream, folder) as server:
         with Wire(server.port) as wire:
-            answer = wire.ask(recipe.method, recipe.upload)
+            answer = wire.request(recipe.method, recipe.upload)
             check(answer, stack, recipe, server)
             check_connection(wire, stack, recipe, server, answer)
         check_nothing_is_left(server)

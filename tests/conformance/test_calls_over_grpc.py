@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.conformance.answering import check_nothing_is_left
 from tests.conformance.booted import Booted, booted
-from tests.conformance.grpc_wire import ask, call
+from tests.conformance.grpc_wire import call, send_calls
 from tests.conformance.wire import Wire
 
 from velodrome.guest import catalog
@@ -23,7 +23,10 @@ STACKS = {name: stack for name, stack in catalog.stacks().items() if catalog.ser
 TOGETHER = 20
 IN_TURN_S = TOGETHER * 0.12
 """What the last would take if each call waited for the one before it."""
-TOLD = {"http": "answers status 502", "grpc": "grpc-status 14 UNAVAILABLE: the third party did not answer"}
+REPORTED = {
+    "http": "answers status 502",
+    "grpc": "grpc-status 14 UNAVAILABLE: the third party did not answer",
+}
 every = pytest.mark.parametrize("stack", STACKS.values(), ids=STACKS)
 
 PythonOf = Callable[[Stack], Path]
@@ -65,23 +68,23 @@ def test_a_third_party_that_is_not_there_is_reported(
     stack: Stack, python_of: PythonOf, tree: Path, tmp_path: Path
 ) -> None:
     nobody = f"127.0.0.1:{fresh_port()}"
-    told = TOLD[catalog.interface(stack.interface).protocol]
+    reported = REPORTED[catalog.interface(stack.interface).protocol]
     booting = booted(stack, CALLS, python_of(stack), tree, "", tmp_path, variables={GRPC_VARIABLE: nobody})
-    with pytest.raises(AssertionError, match=told), booting:
+    with pytest.raises(AssertionError, match=reported), booting:
         pass
 
 
 def times(server: Booted, python: Path, tree: Path, recipe: Recipe) -> list[float]:
-    """Ask many times at once, and return the seconds that each right answer took."""
+    """Call many times at once, and return the seconds that each right answer took."""
     if catalog.interface(server.server.serving.stack.interface).protocol == "grpc":
-        told = ask(python, tree, [call(server.port, recipe)] * TOGETHER, together=True)
-        assert {one.code for one in told} == {0}, server.output()
-        return [one.seconds for one in told]
+        responses = send_calls(python, tree, [call(server.port, recipe)] * TOGETHER, together=True)
+        assert {response.code for response in responses} == {0}, server.output()
+        return [response.seconds for response in responses]
 
     def over_http(number: int) -> float:
         with Wire(server.port) as wire:
             began = time.monotonic()
-            answer = wire.ask(recipe.method, b"")
+            answer = wire.request(recipe.method, b"")
             assert (answer.status, answer.body) == (200, recipe.answer()), server.output()
             return time.monotonic() - began
 

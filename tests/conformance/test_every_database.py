@@ -1,4 +1,4 @@
-"""Databases under the stacks that can ask them: every client reads, writes and waits as its idiom does."""
+"""Databases under the stacks that can query them: every client reads, writes and waits as its idiom does."""
 
 import os
 import time
@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 from tests.conformance import mongo_stand_in
-from tests.conformance.answering import ask_once, check_nothing_is_left
+from tests.conformance.answering import check_nothing_is_left, check_one_answer
 from tests.conformance.booted import Booted, booted
-from tests.conformance.grpc_wire import ask as ask_by_grpc
-from tests.conformance.grpc_wire import call
+from tests.conformance.grpc_wire import call, send_calls
 
 from velodrome.guest import catalog, client
 from velodrome.guest.client import Client
@@ -28,27 +27,38 @@ CLIENTS = client.clients()
 STARTED = ("mariadb", "postgresql", "redis")
 BOTH_IDIOMS = ("gunicorn-gevent", "gunicorn-gthread", "uvicorn", "aiohttp", "tornado", "tornado-gen")
 """Stacks that between them wait in every way: on greenlets, threads, tasks, Tornado's coroutines and generators."""
-ASKED = 10
+REQUESTS = 10
 PAUSE_MS = 100.0
 PATIENCE_S = 30.0
 
 
-def exercise(one: Client, driver: str = "") -> tuple[Step, ...]:
-    """Return steps that ask a database in every way."""
-    pause = (Query(2, one.database, driver, 20),) if one.pauses else ()
-    beside = (Query(3, one.database, driver), Write(2, one.database, driver), Sleep(5))
-    return (Together(beside), *pause, Write(1, one.database, driver), Query(40, one.database, driver))
+def exercise(db_client: Client, driver: str = "") -> tuple[Step, ...]:
+    """Return steps that query a database in every way."""
+    pause = (Query(2, db_client.database, driver, 20),) if db_client.pauses else ()
+    beside = (Query(3, db_client.database, driver), Write(2, db_client.database, driver), Sleep(5))
+    return (
+        Together(beside),
+        *pause,
+        Write(1, db_client.database, driver),
+        Query(40, db_client.database, driver),
+    )
 
 
 def whole(names: tuple[str, ...]) -> Recipe:
-    """Return a recipe that asks several databases, each through the client of the handler's own idiom."""
-    defaults = [one for one in CLIENTS.values() if one.database in names and one.default and not one.awaits]
+    """Return a recipe that queries several databases, each through the client of the handler's own idiom."""
+    defaults = [
+        db_client
+        for db_client in CLIENTS.values()
+        if db_client.database in names and db_client.default and not db_client.awaits
+    ]
     steps = [step for default in defaults for step in exercise(default)]
     return Recipe("every-database", "asks them all", (*steps, Body(84)))
 
 
-def named(one: Client) -> Recipe:
-    return Recipe(one.name, f"asks {one.database}", (*exercise(one, one.name), Body(84)))
+def named(db_client: Client) -> Recipe:
+    return Recipe(
+        db_client.name, f"asks {db_client.database}", (*exercise(db_client, db_client.name), Body(84))
+    )
 
 
 def protocol(stack: Stack) -> str:
@@ -61,7 +71,7 @@ def exhaustive(pair: bool) -> tuple[pytest.MarkDecorator, ...]:
 
 @pytest.fixture(scope="module")
 def beside(tree: Path) -> Iterator[Callable[[Recipe], Mapping[str, str]]]:
-    """The variables of the databases a recipe asks, each started once; a test is skipped where one is missing."""
+    """The variables of the databases a recipe queries, each started once; a test is skipped where one is missing."""
     with ExitStack() as running:
         found: dict[str, str | CompanionMissingError] = {}
 
@@ -107,13 +117,14 @@ def serving(
         if catalog.serves(stack, whole(STARTED)) is None and protocol(stack) == "http"
     ],
 )
-def test_a_stack_asks_all_databases_and_leaves_nothing(
+def test_a_stack_queries_all_databases_and_leaves_nothing(
     stack: Stack, serving: Callable[[Stack, Recipe], Booted]
 ) -> None:
     recipe = whole(STARTED)
     server = serving(stack, recipe)
-    with ThreadPoolExecutor(ASKED) as pool:  # the first requests come together: one pool is opened, not ten
-        for future in [pool.submit(ask_once, server, stack, recipe) for _ in range(3 * ASKED)]:
+    # The first requests come together: one pool is opened, not ten.
+    with ThreadPoolExecutor(REQUESTS) as pool:
+        for future in [pool.submit(check_one_answer, server, stack, recipe) for _ in range(3 * REQUESTS)]:
             future.result()
     check_nothing_is_left(server)
 
@@ -126,36 +137,36 @@ def test_a_stack_asks_all_databases_and_leaves_nothing(
         if catalog.serves(stack, whole(STARTED)) is None and protocol(stack) == "grpc"
     ],
 )
-def test_a_grpc_stack_asks_all_databases_and_leaves_nothing(
+def test_a_grpc_stack_queries_all_databases_and_leaves_nothing(
     stack: Stack, serving: Callable[[Stack, Recipe], Booted], tree: Path
 ) -> None:
     recipe = whole(STARTED)
     server = serving(stack, recipe)
     caller = environment.environment_for(STACKS["grpc-aio"]).python
-    told = ask_by_grpc(caller, tree, [call(server.port, recipe)] * ASKED, together=True)
-    assert [one.code for one in told] == [0] * ASKED, server.output()
+    responses = send_calls(caller, tree, [call(server.port, recipe)] * REQUESTS, together=True)
+    assert [response.code for response in responses] == [0] * REQUESTS, server.output()
     check_nothing_is_left(server)
 
 
 @pytest.mark.parametrize(
-    ("stack", "one"),
+    ("stack", "db_client"),
     [
-        pytest.param(stack, one, id=f"{name}-{one.name}", marks=exhaustive(one.default))
+        pytest.param(stack, db_client, id=f"{name}-{db_client.name}", marks=exhaustive(db_client.default))
         for name, stack in STACKS.items()
-        for one in CLIENTS.values()
-        if name in BOTH_IDIOMS[:3] and one.database in STARTED
+        for db_client in CLIENTS.values()
+        if name in BOTH_IDIOMS[:3] and db_client.database in STARTED
         # A client that blocks stops the loop of one that awaits: one such pair is enough.
-        if one.awaits == catalog.interface(stack.interface).awaits
-        or (name, one.name) == ("uvicorn", "pymysql")
+        if db_client.awaits == catalog.interface(stack.interface).awaits
+        or (name, db_client.name) == ("uvicorn", "pymysql")
     ],
 )
-def test_a_client_named_by_the_recipe_is_the_one_that_asks(
-    stack: Stack, one: Client, serving: Callable[[Stack, Recipe], Booted]
+def test_a_client_named_by_the_recipe_is_the_one_that_is_used(
+    stack: Stack, db_client: Client, serving: Callable[[Stack, Recipe], Booted]
 ) -> None:
-    recipe = named(one)
+    recipe = named(db_client)
     server = serving(stack, recipe)
     for _ in range(3):
-        ask_once(server, stack, recipe)
+        check_one_answer(server, stack, recipe)
     check_nothing_is_left(server)
 
 
@@ -177,15 +188,17 @@ def mongodb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("mongodb")
-@pytest.mark.parametrize("name", [one.name for one in CLIENTS.values() if one.database == "mongodb"])
-def test_mongodb_is_asked_where_the_user_names_one(
+@pytest.mark.parametrize(
+    "name", [db_client.name for db_client in CLIENTS.values() if db_client.database == "mongodb"]
+)
+def test_mongodb_is_queried_where_the_user_names_one(
     name: str, serving: Callable[[Stack, Recipe], Booted]
 ) -> None:
-    one = CLIENTS[name]
-    stack = STACKS["uvicorn" if one.awaits else "gunicorn-gevent"]
-    server = serving(stack, named(one))
+    db_client = CLIENTS[name]
+    stack = STACKS["uvicorn" if db_client.awaits else "gunicorn-gevent"]
+    server = serving(stack, named(db_client))
     for _ in range(3):
-        ask_once(server, stack, named(one))
+        check_one_answer(server, stack, named(db_client))
     check_nothing_is_left(server)
 
 
@@ -200,14 +213,14 @@ def test_writers_of_the_same_rows_wait_for_each_other_and_none_is_refused(
     recipe = Recipe("x", "x", (Write(3000, CLIENTS[driver].database, driver), Body(84)))
     server = serving(STACKS[name], recipe)
     for _ in range(3):
-        ask_together(server, STACKS[name], recipe)
+        request_together(server, STACKS[name], recipe)
 
 
-def ask_together(server: Booted, stack: Stack, recipe: Recipe) -> float:
-    """Ask ten times at once; return the seconds until all were answered."""
-    with ThreadPoolExecutor(ASKED) as pool:
+def request_together(server: Booted, stack: Stack, recipe: Recipe) -> float:
+    """Send ten requests at once; return the seconds until all were answered."""
+    with ThreadPoolExecutor(REQUESTS) as pool:
         began = time.monotonic()
-        for future in [pool.submit(ask_once, server, stack, recipe) for _ in range(ASKED)]:
+        for future in [pool.submit(check_one_answer, server, stack, recipe) for _ in range(REQUESTS)]:
             future.result()
         return time.monotonic() - began
 
@@ -230,19 +243,19 @@ def test_whether_others_run_while_a_client_waits_is_as_its_library_is_made(
     stack, database = STACKS[name], CLIENTS[driver].database
     recipe = Recipe("waiting", "waits 100 ms", (Query(1, database, driver, PAUSE_MS), Body(84)))
     server = serving(stack, recipe)
-    in_turn_s = ASKED * PAUSE_MS / 1000
-    ask_together(server, stack, recipe)  # connections are opened
+    in_turn_s = REQUESTS * PAUSE_MS / 1000
+    request_together(server, stack, recipe)  # connections are opened
     if not cooperates:
-        assert ask_together(server, stack, recipe) >= in_turn_s - 0.01
+        assert request_together(server, stack, recipe) >= in_turn_s - 0.01
         return
     until = time.monotonic() + PATIENCE_S  # a busy machine may delay one
-    while (took_s := ask_together(server, stack, recipe)) >= in_turn_s / 2:
+    while (took_s := request_together(server, stack, recipe)) >= in_turn_s / 2:
         assert time.monotonic() < until, f"{took_s:.2f} s, in turn it is {in_turn_s:.1f}"
 
 
 def test_every_idiom_has_a_client_of_every_database() -> None:
     for name in client.databases():
         for awaits in (False, True):
-            one = client.choose_client(name, "", awaits)
-            assert one.awaits == awaits
-            assert (one.requires == ()) == (name == EMBEDDED)
+            db_client = client.choose_client(name, "", awaits)
+            assert db_client.awaits == awaits
+            assert (db_client.requires == ()) == (name == EMBEDDED)

@@ -1,4 +1,4 @@
-"""Every stack that speaks gRPC x every recipe it can serve: answers rightly, ends when told, leaves nothing."""
+"""Every stack that speaks gRPC x every recipe it can serve: answers rightly, ends when stopped, leaves nothing."""
 
 import math
 import subprocess
@@ -12,7 +12,7 @@ import pytest
 from tests.conformance.answering import check_nothing_is_left
 from tests.conformance.booted import Booted, booted
 from tests.conformance.dealing import RECIPES, marks
-from tests.conformance.grpc_wire import CHAT, Told, ask, call
+from tests.conformance.grpc_wire import CHAT, Response, call, send_calls
 
 from velodrome.guest import catalog
 from velodrome.guest.grpc.greeter import SAY_HELLO, greeting
@@ -43,21 +43,21 @@ every = pytest.mark.parametrize("stack", STACKS.values(), ids=STACKS)
 PythonOf = Callable[[Stack], Path]
 
 
-def check(told: Told, recipe: Recipe, server: Booted, name: str = "world", times: int = 1) -> None:
+def check(response: Response, recipe: Recipe, server: Booted, name: str = "world", times: int = 1) -> None:
     """Check the replies to a request that was sent so many times in one call."""
-    assert (told.code, told.message) == (0, ""), server.output()
-    assert set(told.messages) == {greeting(name)}
-    assert told.right
+    assert (response.code, response.message) == (0, ""), server.output()
+    assert set(response.messages) == {greeting(name)}
+    assert response.right
     last = recipe.steps[-1]
     if recipe.chats:
-        assert told.bodies == CHAT
+        assert response.bodies == CHAT
     elif isinstance(last, Stream):
-        assert told.bodies == [last.chunk_bytes] * last.chunks * times
-        over_s = told.times[-1] - told.times[0]
+        assert response.bodies == [last.chunk_bytes] * last.chunks * times
+        over_s = response.times[-1] - response.times[0]
         assert over_s > recipe.wait_ms / 2000, "the chunks came all at once, in the end"
     else:
-        assert told.bodies == [len(recipe.answer())] * times
-    assert told.seconds >= times * 0.9 * recipe.wait_ms / 1000, "it did not wait"
+        assert response.bodies == [len(recipe.answer())] * times
+    assert response.seconds >= times * 0.9 * recipe.wait_ms / 1000, "it did not wait"
 
 
 @pytest.mark.parametrize(("stack", "recipe"), PAIRS)
@@ -67,7 +67,7 @@ def test_it_answers_rightly_by_every_method_that_fits_and_leaves_nothing(
     python = python_of(stack)
     with booted(stack, recipe, python, tree, upstream, tmp_path) as server:
         whole = [recipe.upload_bytes]
-        first, named, chat, hello = ask(
+        first, named, chat, hello = send_calls(
             python,
             tree,
             [
@@ -82,7 +82,7 @@ def test_it_answers_rightly_by_every_method_that_fits_and_leaves_nothing(
         check(first, recipe, server)
         check(named, recipe, server, "Ada")
         assert named.seconds > 0.07 + 0.9 * recipe.wait_ms / 1000, (
-            "it did not wait as long as it was asked to"
+            "it did not wait as long as the request says"
         )
         check(chat, recipe, server, times=1 if recipe.chats else 2)
         if SAY_HELLO.supports(recipe):
@@ -106,11 +106,13 @@ def test_it_serves_as_many_at_once_as_it_says_and_its_workers_end_with_it(
         until = time.monotonic() + WORKERS_S
         # Again and again: workers start one after the other, the kernel deals connections unevenly.
         while True:
-            told = ask(python, tree, [call(server.port, WAIT)] * TOGETHER, together=True)
-            for one in told:
-                check(one, WAIT, server)
+            responses = send_calls(python, tree, [call(server.port, WAIT)] * TOGETHER, together=True)
+            for response in responses:
+                check(response, WAIT, server)
             # From the first's start: a client that is late itself starts some of them when others are served.
-            took_s = max(one.started + one.seconds for one in told) - min(one.started for one in told)
+            took_s = max(response.started + response.seconds for response in responses) - min(
+                response.started for response in responses
+            )
             assert took_s >= at_least_s - 0.002, "it serves more at once than it says"
             processes = len(server.processes())
             if processes >= workers and took_s < 2 * at_least_s + 0.1:
@@ -142,8 +144,8 @@ def test_a_second_server_on_its_port_does_not_start_silently(
         )
         assert second.returncode not in (0, None)
         assert "ddress already in use" in second.stderr
-        for told in ask(python, tree, [call(server.port, HELLO)] * 3):
-            check(told, HELLO, server)
+        for response in send_calls(python, tree, [call(server.port, HELLO)] * 3):
+            check(response, HELLO, server)
 
 
 @pytest.mark.exhaustive
@@ -153,7 +155,7 @@ def test_a_call_in_flight_does_not_keep_it_from_ending(
 ) -> None:
     python = python_of(stack)
     with booted(stack, HELLO, python, tree, "", tmp_path) as server, ThreadPoolExecutor(1) as pool:
-        long = pool.submit(ask, python, tree, [call(server.port, HELLO, sleep_millisecond=15_000)])
+        long = pool.submit(send_calls, python, tree, [call(server.port, HELLO, sleep_millisecond=15_000)])
         until = time.monotonic() + WORKERS_S
         while not connected(server.port):
             assert time.monotonic() < until, "the client never came"
@@ -164,8 +166,8 @@ def test_a_call_in_flight_does_not_keep_it_from_ending(
         assert time.monotonic() - began < 2 * GRACE_S + 1
         assert not stopped.ending.hung
         assert stopped.left == ()
-        (told,) = long.result()
-        assert told.code in (CANCELLED, UNAVAILABLE, UNKNOWN)
+        (response,) = long.result()
+        assert response.code in (CANCELLED, UNAVAILABLE, UNKNOWN)
 
 
 def connected(port: int) -> bool:

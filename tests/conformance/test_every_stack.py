@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from tests.conformance.answering import ask_once, check, check_connection, check_nothing_is_left
+from tests.conformance.answering import check, check_connection, check_nothing_is_left, check_one_answer
 from tests.conformance.booted import Booted, booted
 from tests.conformance.dealing import RECIPES, marks
 from tests.conformance.wire import Wire
@@ -49,7 +49,7 @@ def test_it_answers_rightly_and_leaves_nothing(
 ) -> None:
     with booted(stack, recipe, python_of(stack), tree, upstream, tmp_path) as server:
         with Wire(server.port) as wire:
-            answer = wire.ask(recipe.method, recipe.upload)
+            answer = wire.request(recipe.method, recipe.upload)
             check(answer, stack, recipe, server)
             check_connection(wire, stack, recipe, server, answer)
         assert server.files() == []
@@ -68,29 +68,31 @@ def test_it_serves_as_many_at_once_as_it_says_and_its_workers_end_with_it(
     knobs = {"workers": 3} if "workers" in stack.knobs else {}
     slots = stack.slots(stack.settings(knobs)) or TOGETHER
     with booted(stack, recipe, python_of(stack), tree, upstream, tmp_path, knobs) as server:
-        said = server.output().count("\n")  # some say much when they start
+        at_start = server.output().count("\n")  # some say much when they start
         at_least_s = 0.1 * math.ceil(TOGETHER / slots)
         until = time.monotonic() + WORKERS_S
         # Again and again: workers start one after the other, share unevenly, and this machine may be busy.
         while True:
-            processes, took_s = ask_together(server, stack, recipe)
+            processes, took_s = request_together(server, stack, recipe)
             assert took_s >= at_least_s - 0.002, "it serves more at once than it says"
             if processes >= 3 * len(knobs) and took_s < 2 * at_least_s + 0.1:
                 break
-            told = f"{processes} processes, {took_s:.2f} s where {at_least_s:.2f} s are enough"
-            assert time.monotonic() < until, f"{told}\n{server.output()}"
-        assert server.output().count("\n") < said + TOGETHER / 2, f"it logs each request:\n{server.output()}"
+            sentence = f"{processes} processes, {took_s:.2f} s where {at_least_s:.2f} s are enough"
+            assert time.monotonic() < until, f"{sentence}\n{server.output()}"
+        assert server.output().count("\n") < at_start + TOGETHER / 2, (
+            f"it logs each request:\n{server.output()}"
+        )
         server.settle()
         check_nothing_is_left(server)
 
 
-def ask_together(server: Booted, stack: Stack, recipe: Recipe) -> tuple[int, float]:
-    """Ask many times at once; return how many processes were there meanwhile, and the seconds it took."""
+def request_together(server: Booted, stack: Stack, recipe: Recipe) -> tuple[int, float]:
+    """Send many requests at once; return how many processes were there meanwhile, and the seconds it took."""
     with ThreadPoolExecutor(TOGETHER) as pool:
         began = time.monotonic()
-        asked = [pool.submit(ask_once, server, stack, recipe) for _ in range(TOGETHER)]
+        futures = [pool.submit(check_one_answer, server, stack, recipe) for _ in range(TOGETHER)]
         time.sleep(0.05)  # in the midst of them; they take 100 ms at least
         processes = len(server.processes())
-        for future in asked:
+        for future in futures:
             future.result()
         return processes, time.monotonic() - began

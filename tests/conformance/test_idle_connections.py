@@ -29,7 +29,7 @@ def test_every_stack_that_keeps_connections_keeps_them_for_most_of_a_minute(
                     booted(stack, recipe, python_of(stack), tree, "", tmp_path / name)
                 )
                 wires[name] = running.enter_context(Wire(server.port))
-                wires[name].ask(recipe.method, b"")
+                wires[name].request(recipe.method, b"")
         # No deadline to poll for: that nothing happens for so long is what is tested.
         time.sleep(IDLE_S)
         ended = [name for name, wire in wires.items() if not still_there(wire, recipe.method)]
@@ -38,6 +38,6 @@ def test_every_stack_that_keeps_connections_keeps_them_for_most_of_a_minute(
 
 def still_there(wire: Wire, method: str) -> bool:
     try:
-        return wire.ask(method, b"").status == 200
+        return wire.request(method, b"").status == 200
     except OSError:
         return False

@@ -64,9 +64,9 @@ def ending(server: Server) -> Exit:
     return ended
 
 
-def asked(server: Server) -> int:
+def status_of(server: Server) -> int:
     with Wire(server.serving.port) as wire:
-        return wire.ask("GET", b"").status
+        return wire.request("GET", b"").status
 
 
 def test_select_dies_of_the_first_descriptor_over_1023(
@@ -86,12 +86,12 @@ def test_the_others_serve_beside_as_many_idle_connections(
 ) -> None:
     with served(name, python_of, tree) as server:
         opened = list(idle(server, MANY, lambda: False))
-        assert asked(server) == 200
-        assert asked(server) == 200
+        assert status_of(server) == 200
+        assert status_of(server) == 200
         assert len(opened) == MANY
         for connection in opened:
             connection.close()
-        assert asked(server) == 200, "it does not survive that they end"
+        assert status_of(server) == 200, "it does not survive that they end"
 
 
 def test_a_thread_for_each_connection_ends_where_threads_do(
@@ -114,7 +114,7 @@ def test_one_idle_connection_stalls_a_server_that_blocks(python_of: PythonOf, tr
             Wire(port) as first,
             socket.create_connection(("127.0.0.1", port), timeout=0.3) as second,
         ):
-            assert first.ask("GET", b"").status == 200
+            assert first.request("GET", b"").status == 200
             second.sendall(b"GET / HTTP/1.1\r\n\r\n")
             with pytest.raises(TimeoutError):
                 second.recv(1)

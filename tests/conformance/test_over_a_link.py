@@ -27,8 +27,8 @@ def lab() -> Lab:
 
 
 def measured(recipe: str, load: Load, lab: Lab, stack: str = STACK) -> Measurement:
-    asked: Recipe = catalog.recipes()[recipe]
-    trial = Trial("link", recipe, asked, Contestant(stack), load, Limits(), 0, link=FAR)
+    loaded: Recipe = catalog.recipes()[recipe]
+    trial = Trial("link", recipe, loaded, Contestant(stack), load, Limits(), 0, link=FAR)
     (result,) = run_alone(Session((trial,)), lab)
     assert isinstance(result, Measurement), result
     assert result.load.outcomes["ok"] == result.load.requests - result.load.outcomes.get("unfinished", 0)

@@ -1,4 +1,4 @@
-"""What is pasted is what was measured: it starts as it stands, answers rightly, costs the same, and ends when asked."""
+"""What is pasted is what was measured: it starts as it stands, answers rightly, costs the same, ends when stopped."""
 
 import json
 import os
@@ -22,8 +22,8 @@ from tests.conformance.pasting import (
     as_pasted,
     as_raced,
     await_it,
+    make_shop,
     running,
-    shop,
 )
 from tests.conformance.wire import Wire
 
@@ -44,7 +44,7 @@ STARTED_DAILY = ("uvicorn", "waitress")
 UNITS_DAILY = ("gunicorn-gthread", "robyn")
 """One that notifies, and one that ends on another signal."""
 BEHIND_DAILY, LOADED_DAILY = ("gunicorn-gthread",), ("uvicorn",)
-ASKS = 40
+TIMES = 40
 LINES = 10_000
 """More than is logged."""
 PORT = 8000
@@ -77,26 +77,26 @@ def make(python_of: Callable[[Stack], Path], tmp_path: Path) -> Make:
 
     def made(stack: Stack, **knobs: KnobValue) -> Shop:
         python_of(stack)  # says why it cannot be had
-        return shop(tmp_path / "shop", stack, environment.environment_for(stack), knobs)
+        return make_shop(tmp_path / "shop", stack, environment.environment_for(stack), knobs)
 
     return made
 
 
-@pytest.mark.parametrize("stack", [one for one in PASTED.values() if one.script is None], ids=str_of)
+@pytest.mark.parametrize("stack", [stack for stack in PASTED.values() if stack.script is None], ids=str_of)
 def test_what_is_pasted_has_the_options_that_were_measured_and_no_others(
     stack: Stack, tmp_path: Path
 ) -> None:
     """Those of a program that is written are arguments in it: what it costs is compared below."""
     knobs: Mapping[str, KnobValue] = {"workers": 2} if "workers" in stack.knobs else {}
-    one = Shop(tmp_path, stack, environment.Environment(Path("python"), "3", {}, locked=False), knobs)
+    shop = Shop(tmp_path, stack, environment.Environment(Path("python"), "3", {}, locked=False), knobs)
     raced = stack.command(Launch("127.0.0.1", PORT, "shop:app", stack.settings(knobs))).argv
-    pasted = shlex.split(one.pasted(PORT).rpartition("\n")[2])[1:]
+    pasted = shlex.split(shop.pasted(PORT).rpartition("\n")[2])[1:]
     assert set(pasted) <= set(raced)
     given = stack.server.race_only if stack.server is not None else ()
     race_only = dict(given) if isinstance(given, Mapping) else {}  # each difference has its reason
     left_out = {word.partition("=")[0] for word in set(raced) - set(pasted)}
     assert left_out <= set(race_only)
-    assert {race_only[one] for one in left_out} <= {SUPERVISION, LOGGING}
+    assert {race_only[option] for option in left_out} <= {SUPERVISION, LOGGING}
 
 
 @pytest.mark.parametrize("stack", PASTED.values(), ids=PASTED)
@@ -110,11 +110,11 @@ def test_the_signal_of_the_unit_is_that_of_the_race(stack: Stack) -> None:
 def test_it_starts_as_it_stands_answers_rightly_and_logs_no_request(stack: Stack, make: Make) -> None:
     port = fresh_port()
     with as_pasted(make(stack), port) as program:
-        said = len(program.last_lines(LINES))
-        for _ in range(ASKS):
-            ask(port)
+        at_start = len(program.last_lines(LINES))
+        for _ in range(TIMES):
+            check_answer(port)
         every = program.last_lines(LINES)
-        assert len(every) < said + ASKS / 2, "\n".join(["it logs each request:", *every])
+        assert len(every) < at_start + TIMES / 2, "\n".join(["it logs each request:", *every])
 
 
 @of_stacks(LOADED_DAILY, pytest.mark.measured)
@@ -128,9 +128,9 @@ def test_it_costs_what_was_measured(stack: Stack, make: Make, tree: Path) -> Non
 @pytest.mark.exhaustive
 def test_an_access_log_that_was_not_measured_would_be_seen(make: Make, tree: Path) -> None:
     @contextmanager
-    def logging(one: Shop, port: int) -> Iterator[Running]:
-        words = shlex.split(one.pasted(port).rpartition("\n")[2])
-        with running([word for word in words if word != "--no-access-log"], one, {}) as program:
+    def logging(shop: Shop, port: int) -> Iterator[Running]:
+        words = shlex.split(shop.pasted(port).rpartition("\n")[2])
+        with running([word for word in words if word != "--no-access-log"], shop, {}) as program:
             await_it(program, port)
             yield program
 
@@ -145,18 +145,18 @@ def test_the_unit_starts_it_says_when_it_is_ready_and_ends_it(
     if workers > 1 and "workers" not in stack.knobs:
         pytest.skip(f"{stack.name} has one process")
     several: Mapping[str, KnobValue] = {"workers": 2} if workers == 2 else {}
-    one, port = make(stack, **several), fresh_port()
-    unit = settings_of(artefacts(one, port)["app.service"])
+    shop, port = make(stack, **several), fresh_port()
+    unit = settings_of(artefacts(shop, port)["app.service"])
     with closing(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)) as notified:
         notified.bind(str(tmp_path / "notify"))
         notified.settimeout(pasting.BOOT_S)
-        variables = dict(one_of.split("=", 1) for one_of in map(unquoted, unit.get("Environment", [])))
+        variables = dict(variable.split("=", 1) for variable in map(unquoted, unit.get("Environment", [])))
         variables["NOTIFY_SOCKET"] = str(tmp_path / "notify")
-        with running(words_of(unit["ExecStart"][0]), one, variables) as program:
+        with running(words_of(unit["ExecStart"][0]), shop, variables) as program:
             if unit["Type"] == ["notify"]:
                 assert says_ready(notified)
             await_it(program, port)
-            ask(port)
+            check_answer(port)
             if unit["Type"] != ["notify"]:
                 notified.setblocking(False)
                 assert not says_ready(notified)
@@ -175,34 +175,36 @@ def test_systemd_takes_the_unit_and_finds_it_safe(stack: Stack, make: Make, tmp_
     unit = tmp_path / "app.service"
     unit.write_text(artefacts(make(stack), PORT)["app.service"])
     for words in (["verify"], ["security", "--offline=true", "--threshold=20"]):
-        told = subprocess.run(["systemd-analyze", *words, unit], capture_output=True, text=True, check=False)
-        assert told.returncode == 0, told.stdout[-3000:] + told.stderr
-        assert unit.name not in told.stderr, told.stderr
+        finished = subprocess.run(
+            ["systemd-analyze", *words, unit], capture_output=True, text=True, check=False
+        )
+        assert finished.returncode == 0, finished.stdout[-3000:] + finished.stderr
+        assert unit.name not in finished.stderr, finished.stderr
 
 
 @pytest.mark.skipif(shutil.which("nginx") is None, reason="needs nginx: apt install nginx-light")
 @of_stacks(BEHIND_DAILY)
 def test_nginx_takes_its_lines_and_answers_through_them(stack: Stack, make: Make, tmp_path: Path) -> None:
-    one, port, front = make(stack), fresh_port(), fresh_port()
-    lines = artefacts(one, port)["nginx.conf"].replace("listen 80;", f"listen 127.0.0.1:{front};")
+    shop, port, front = make(stack), fresh_port(), fresh_port()
+    lines = artefacts(shop, port)["nginx.conf"].replace("listen 80;", f"listen 127.0.0.1:{front};")
     own = f"error_log {tmp_path}/error.log;\npid {tmp_path}/nginx.pid;\ndaemon off;\nevents {{ }}\n"
     conf = tmp_path / "nginx.conf"
     conf.write_text(f"{own}http {{\naccess_log off;\n{lines}\n}}\n")
-    told = subprocess.run(["nginx", "-t", "-c", conf], capture_output=True, text=True, check=False)
-    assert told.returncode == 0, told.stderr
-    with as_pasted(one, port), running(["nginx", "-c", str(conf)], one, {}) as proxy:
+    finished = subprocess.run(["nginx", "-t", "-c", conf], capture_output=True, text=True, check=False)
+    assert finished.returncode == 0, finished.stderr
+    with as_pasted(shop, port), running(["nginx", "-c", str(conf)], shop, {}) as proxy:
         await_it(proxy, front)
-        for _ in range(ASKS):
-            ask(front)
+        for _ in range(TIMES):
+            check_answer(front)
 
 
 @of_stacks(("gunicorn-sync",))
 def test_the_check_of_the_container_tells_whether_it_answers(stack: Stack, make: Make) -> None:
-    one, port = make(stack), fresh_port()
-    check = re.search(r"^HEALTHCHECK .* CMD (\[.*\])$", artefacts(one, port)["Dockerfile"], re.MULTILINE)
+    shop, port = make(stack), fresh_port()
+    check = re.search(r"^HEALTHCHECK .* CMD (\[.*\])$", artefacts(shop, port)["Dockerfile"], re.MULTILINE)
     assert check is not None
-    words = [str(one.environment.python), *json.loads(check[1])[1:]]
-    with as_pasted(one, port):
+    words = [str(shop.environment.python), *json.loads(check[1])[1:]]
+    with as_pasted(shop, port):
         assert subprocess.run(words, capture_output=True, check=False).returncode == 0
     assert subprocess.run(words, capture_output=True, check=False).returncode != 0
 
@@ -220,32 +222,32 @@ def test_the_container_has_a_user_and_what_was_measured(stack: Stack, make: Make
 
 @pytest.mark.parametrize("stack", [PASTED["gunicorn-gthread"]], ids=str_of)
 def test_the_configuration_file_says_what_the_command_line_does(stack: Stack, make: Make) -> None:
-    one = make(stack)
+    shop = make(stack)
     assert stack.server is not None
     assert stack.server.configuration is not None
-    command = last(one.pasted(PORT))
-    artefacts(one, PORT)
+    command = last(shop.pasted(PORT))
+    artefacts(shop, PORT)
     short = stack.server.configuration(tuple(shlex.split(command))).command
 
     def shown(words: Sequence[str]) -> list[str]:
-        told = subprocess.run(
-            [str(one.environment.python), *words[1:], "--print-config"],
-            cwd=one.folder,
+        finished = subprocess.run(
+            [str(shop.environment.python), *words[1:], "--print-config"],
+            cwd=shop.folder,
             capture_output=True,
             text=True,
             check=True,
         )
         ignored = ("config ", "wsgi_app ", "default_proc_name ")  # where it read them
-        return [line for line in told.stdout.splitlines() if not line.startswith(ignored)]
+        return [line for line in finished.stdout.splitlines() if not line.startswith(ignored)]
 
     # An empty file in the place of the one that lies in the folder.
     words = shlex.split(command)
     assert shown(short) == shown([*words[:3], "--config=/dev/null", *words[3:]])
 
 
-def ask(port: int) -> None:
+def check_answer(port: int) -> None:
     with Wire(port) as wire:
-        answer = wire.ask("GET", b"")
+        answer = wire.request("GET", b"")
     assert answer.status == 200
     assert answer.body == pasting.BODY.encode()
 
@@ -260,23 +262,23 @@ def says_ready(notified: socket.socket) -> bool:
     return True
 
 
-def artefacts(one: Shop, port: int) -> dict[str, str]:
+def artefacts(shop: Shop, port: int) -> dict[str, str]:
     """Return the files to paste, written where the app is."""
-    command = one.pasted(port)
+    command = shop.pasted(port)
     wishes = Wishes(
         cpus=1,
-        python=str(one.environment.python),
-        folder=str(one.folder),
-        stack=one.stack,
-        knobs=one.stack.settings(one.knobs),
+        python=str(shop.environment.python),
+        folder=str(shop.folder),
+        stack=shop.stack,
+        knobs=shop.stack.settings(shop.knobs),
         measured="Measured for 1 CPU.",
-        version=one.environment.version,
-        packages=one.environment.packages,
+        version=shop.environment.version,
+        packages=shop.environment.packages,
     )
     made = {file.name: file.text.replace(f":{PORT}", f":{port}") for file in files(last(command), wishes)}
     made = {name: text.replace(f"', {PORT}", f"', {port}") for name, text in made.items()}
     for name, text in {**made, **written(command)}.items():
-        (one.folder / name).write_text(text)
+        (shop.folder / name).write_text(text)
     return made
 
 
@@ -312,12 +314,12 @@ def words_of(line: str) -> list[str]:
 
 
 def cost_of(
-    one: Shop, tree: Path, other: Callable[[Shop, int], AbstractContextManager[Running | Server]]
+    shop: Shop, tree: Path, other: Callable[[Shop, int], AbstractContextManager[Running | Server]]
 ) -> Interval:
     """Return how many times the CPU of the race `other` takes for a request, from blocks in turns, on one CPU."""
     served: dict[str, Callable[[int], AbstractContextManager[Running | Server]]] = {
-        "raced": lambda port: as_raced(one, tree, port),
-        "pasted": lambda port: other(one, port),
+        "raced": lambda port: as_raced(shop, tree, port),
+        "pasted": lambda port: other(shop, port),
     }
     costs: dict[str, dict[int, float]] = {name: {} for name in served}
     with measuring_lock.alone("what is pasted beside what was measured", wait_s=None):

@@ -41,7 +41,7 @@ class Wire:
         self._file.close()
         self.socket.close()
 
-    def ask(self, method: str, body: bytes) -> Answer:
+    def request(self, method: str, body: bytes) -> Answer:
         """Send a request and read its answer. Raises OSError or HTTPException if there is none."""
         length = f"Content-Length: {len(body)}\r\n" if body else ""
         # Before it is sent: on a busy machine the server may be at work before this process runs again.

@@ -124,10 +124,10 @@ def test_a_broken_file_is_an_entry_with_its_error(tmp_path: Path, text: str, err
     assert [found.name for found in catalog.broken_plugins([path])] == ["bad-one"]
 
 
-@pytest.mark.parametrize(("text", "told"), [("def", "SyntaxError"), (None, "FileNotFoundError")])
-def test_a_file_that_cannot_be_read_as_python_says_so(tmp_path: Path, text: str | None, told: str) -> None:
+@pytest.mark.parametrize(("text", "error"), [("def", "SyntaxError"), (None, "FileNotFoundError")])
+def test_a_file_that_cannot_be_read_as_python_says_so(tmp_path: Path, text: str | None, error: str) -> None:
     path = str(tmp_path / "bad.py") if text is None else write(tmp_path, "bad.py", text)
-    assert catalog.broken_plugins([path])[0].error.startswith(told)
+    assert catalog.broken_plugins([path])[0].error.startswith(error)
 
 
 def test_a_name_that_is_not_there_is_a_key_error_with_all_that_are() -> None:

@@ -43,7 +43,7 @@ def test_the_app_is_made_when_first_asked_for_and_then_kept() -> None:
         _ = module.application
 
 
-def test_every_interface_offers_its_app_in_all_the_ways_servers_ask() -> None:
+def test_every_interface_offers_its_app_in_all_the_ways_servers_need() -> None:
     for name, interface in catalog.interfaces().items():
         module = sys.modules["velodrome.guest.interfaces." + name]
         assert (interface.name, module.interface) == (name, interface)
@@ -52,8 +52,8 @@ def test_every_interface_offers_its_app_in_all_the_ways_servers_ask() -> None:
 
 
 def test_the_option_that_names_an_interface_names_all_that_apps_are_called_through() -> None:
-    (said,) = (arg.help for arg in get_args(option.Interface) if isinstance(arg, OptionInfo))
+    (help_text,) = (arg.help for arg in get_args(option.Interface) if isinstance(arg, OptionInfo))
     apps = {name for name, interface in catalog.interfaces().items() if interface.apps}
     assert {"wsgi", "asgi", "asgi_trio", "robyn", "sanic"} <= apps
-    assert said is not None
-    assert apps <= set(said.replace(",", " ").replace(".", " ").split())
+    assert help_text is not None
+    assert apps <= set(help_text.replace(",", " ").replace(".", " ").split())

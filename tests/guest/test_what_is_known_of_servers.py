@@ -20,7 +20,7 @@ MAY_NAME = {
     "run/experiments": "an experiment names whom it races, as a study does",
     "diagnoses": "a fault names where it was met, and the server on which it is cured",
     "guest/injected": "a treatment names the module that it changes",
-    "plan": "examples in what is said about a mistake in a study, and forms of access logs",
+    "plan": "examples in messages about a mistake in a study, and forms of access logs",
 }
 EVERYWHERE = {"grpc-aio": "the third party over gRPC is a real server: that one"}
 

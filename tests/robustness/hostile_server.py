@@ -19,11 +19,11 @@ HEAD = b"HTTP/1.1 200 OK\r\n"
 
 @dataclass
 class Peer:
-    """A running one."""
+    """A server that runs."""
 
     port: int
     connected: threading.Event
-    said: int = 0
+    sent: int = 0
     """Bytes, to all who connected."""
 
 
@@ -68,10 +68,10 @@ class Counted:
 
     def sendall(self, data: bytes) -> None:
         self._connection.sendall(data)
-        self._peer.said += len(data)
+        self._peer.sent += len(data)
 
 
-def asked(connection: socket.socket) -> bytes:
+def read_request(connection: socket.socket) -> bytes:
     """Read the request: whatever comes first."""
     return connection.recv(PIECE)
 
@@ -86,7 +86,7 @@ def once(answer: bytes) -> Talk:
     """Answer once, and stay."""
 
     def talk(connection: socket.socket) -> None:
-        asked(connection)
+        read_request(connection)
         connection.sendall(answer)
         stay(connection)
 
@@ -97,7 +97,7 @@ def again(answer: bytes) -> Talk:
     """Answer each piece that comes."""
 
     def talk(connection: socket.socket) -> None:
-        while asked(connection):
+        while read_request(connection):
             connection.sendall(answer)
 
     return talk
@@ -108,7 +108,7 @@ def forever(beginning: bytes, what: bytes) -> Talk:
     many = what * (PIECE // len(what) + 1)
 
     def talk(connection: socket.socket) -> None:
-        asked(connection)
+        read_request(connection)
         connection.sendall(beginning)
         while True:
             connection.sendall(many)
@@ -120,7 +120,7 @@ def slowly(answer: bytes, pause_s: float) -> Talk:
     """Say a byte at a time."""
 
     def talk(connection: socket.socket) -> None:
-        asked(connection)
+        read_request(connection)
         for byte in answer:
             connection.sendall(bytes([byte]))
             time.sleep(pause_s)
@@ -133,7 +133,7 @@ def resetting(answer: bytes) -> Talk:
     """Break off in the middle of an answer, with a reset."""
 
     def talk(connection: socket.socket) -> None:
-        asked(connection)
+        read_request(connection)
         connection.sendall(answer)
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         connection.close()

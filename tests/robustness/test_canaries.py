@@ -63,11 +63,11 @@ class Searched:
     def search(self, what: str, text: str, canaries: Mapping[str, str]) -> None:
         self.places += 1
         self.bytes += len(text)
-        for door, one in canaries.items():
-            pieces = {one[at : at + PIECE] for at in range(0, len(one) - PIECE + 1, PIECE // 2)}
-            self.found += [f"{door} in {what} as {form!r}" for form in forms(one) | pieces if form in text]
+        for door, value in canaries.items():
+            pieces = {value[at : at + PIECE] for at in range(0, len(value) - PIECE + 1, PIECE // 2)}
+            self.found += [f"{door} in {what} as {form!r}" for form in forms(value) | pieces if form in text]
 
-    def tell(self, canaries: Mapping[str, str]) -> None:
+    def report(self, canaries: Mapping[str, str]) -> None:
         each = len(forms(canary("any")))
         print(f"{len(canaries)} doors, {each} forms each, {self.bytes} bytes in {self.places} places")
 
@@ -94,9 +94,9 @@ class Processes:
                         .decode(errors="replace")
                     )
                     self.seen.add(line)
-                    if any(one in line for one in OURS):
-                        told = Path("/proc", pid, "environ").read_bytes().decode(errors="replace")
-                        self.environments.setdefault(line, set()).add(told)
+                    if any(sign in line for sign in OURS):
+                        variables = Path("/proc", pid, "environ").read_bytes().decode(errors="replace")
+                        self.environments.setdefault(line, set()).add(variables)
                 except OSError:
                     continue
             self._over.wait(0.02)
@@ -111,7 +111,7 @@ class Processes:
 
 
 def run(where: Path, words: Sequence[str], **variables: str) -> tuple[Ended, Processes]:
-    """Run velodrome with its own process told from all others: a child has its command line until it executes."""
+    """Run velodrome, its own process kept apart from all others: a child has its command line until it executes."""
     with Processes() as processes:
         ended = subprocess.run(
             [sys.executable, "-m", "velodrome", *words],
@@ -130,7 +130,7 @@ def run(where: Path, words: Sequence[str], **variables: str) -> tuple[Ended, Pro
 def search(
     where: Path, since: float, ended: Ended, processes: Processes, canaries: Mapping[str, str]
 ) -> Searched:
-    """Search all that was written and told, and every command line; the files of the test itself apart."""
+    """Search all that was written and printed, and every command line; the files of the test itself apart."""
     found = Searched()
     found.search("standard output", ended.stdout, canaries)
     found.search("standard error", ended.stderr, canaries)
@@ -166,41 +166,42 @@ def laid_out(tmp_path: Path) -> tuple[Path, dict[str, str], list[str]]:
         *("env", "env-url", "env-shape", "env-file", "env-quoted", "exported", "header", "header-file"),
         *("file-header", "cookie", "body", "form", "query", "upstream", "marked"),
     )
-    told = {name: canary(name.replace("-", "")) for name in names}
-    told["env-shape"] = chance.token_urlsafe(32)
-    told["marked"] = f"pw {chance.token_hex(4)} x"
+    canaries = {name: canary(name.replace("-", "")) for name in names}
+    canaries["env-shape"] = chance.token_urlsafe(32)
+    canaries["marked"] = f"pw {chance.token_hex(4)} x"
     (tmp_path / "app.env").write_text(
-        f'# of the shop\nexport LEAKY_TOKEN={told["env-file"]}\n\nLEAKY_SECRET="{told["env-quoted"]}"  # quoted\n'
+        f"# of the shop\nexport LEAKY_TOKEN={canaries['env-file']}\n\n"
+        f'LEAKY_SECRET="{canaries["env-quoted"]}"  # quoted\n'
     )
-    (tmp_path / "app.headers").write_text(f"# of the shop\nX-Api-Key: {told['header-file']}\n")
+    (tmp_path / "app.headers").write_text(f"# of the shop\nX-Api-Key: {canaries['header-file']}\n")
     requests = [
         {
             "name": "pay",
-            "path": f"/pay?page=2&access_token={quote(told['query'], safe='')}",
+            "path": f"/pay?page=2&access_token={quote(canaries['query'], safe='')}",
             "method": "POST",
             "headers": {
                 "Content-Type": "application/json",
-                "Private-Token": told["file-header"],
-                "Cookie": f"theme=dark; session={told['cookie']}",
+                "Private-Token": canaries["file-header"],
+                "Cookie": f"theme=dark; session={canaries['cookie']}",
             },
-            "body": json.dumps({"amount": 5, "password": told["body"], "note": "plain"}),
+            "body": json.dumps({"amount": 5, "password": canaries["body"], "note": "plain"}),
         },
         {
             "name": "log in",
             "path": "/login",
             "method": "POST",
             "headers": {"Content-Type": "application/x-www-form-urlencoded"},
-            "body": f"user=me&client_secret={quote_plus(told['form'])}",
+            "body": f"user=me&client_secret={quote_plus(canaries['form'])}",
         },
     ]
     (tmp_path / "requests.json").write_text(json.dumps(requests))
-    words = ["--env", f"LEAKY_PASSWORD={told['env']}", "--env", f"LEAKY_BLOB={told['env-shape']}"]
-    words += ["--env", f"LEAKY_URL=postgres://shop:{quote(told['env-url'], safe='')}@127.0.0.1:1/shop"]
+    words = ["--env", f"LEAKY_PASSWORD={canaries['env']}", "--env", f"LEAKY_BLOB={canaries['env-shape']}"]
+    words += ["--env", f"LEAKY_URL=postgres://shop:{quote(canaries['env-url'], safe='')}@127.0.0.1:1/shop"]
     words += ["--env", "LEAKY_EXPORTED_KEY", "--env-file", "app.env", "--header-file", "app.headers"]
-    words += ["--env", f"LEAKY_PIN={told['marked']}", "--secret", "LEAKY_PIN"]
-    words += ["-H", f"Authorization: Bearer {told['header']}", "--requests", "requests.json"]
-    words += ["--upstream", f'LEAKY_PAYMENTS=latency:1ms,body:{{"api_key":"{told["upstream"]}"}}']
-    return tmp_path, told, words
+    words += ["--env", f"LEAKY_PIN={canaries['marked']}", "--secret", "LEAKY_PIN"]
+    words += ["-H", f"Authorization: Bearer {canaries['header']}", "--requests", "requests.json"]
+    words += ["--upstream", f'LEAKY_PAYMENTS=latency:1ms,body:{{"api_key":"{canaries["upstream"]}"}}']
+    return tmp_path, canaries, words
 
 
 RACE = ("--stack", "waitress", "--blocks", "1", "-z", "0.5s", "--wait", "--out", "out")
@@ -210,13 +211,13 @@ RACE = ("--stack", "waitress", "--blocks", "1", "-z", "0.5s", "--wait", "--out",
 def test_no_canary_is_written_down_where_an_app_tells_all_and_dies_under_load(
     laid_out: tuple[Path, dict[str, str], list[str]],
 ) -> None:
-    where, told, words = laid_out
+    where, canaries, words = laid_out
     since = time.time() - 1
     ended, processes = run(
-        where, ["compare", "leaky:application", *words, *RACE], LEAKY_EXPORTED_KEY=told["exported"]
+        where, ["compare", "leaky:application", *words, *RACE], LEAKY_EXPORTED_KEY=canaries["exported"]
     )
-    searched = search(where, since, ended, processes, told)
-    searched.tell(told)
+    searched = search(where, since, ended, processes, canaries)
+    searched.report(canaries)
     assert not searched.found, "\n".join(searched.found[:20])
     no_escapes(ended)
     assert processes.environments  # of the warden, the engine, the third party
@@ -234,22 +235,22 @@ def test_no_canary_is_written_down_where_an_app_tells_all_and_dies_under_load(
     # The file doors leave nothing in velodrome's own command line either.
     given = " ".join(words)
     assert not [
-        door for door in ("env-file", "env-quoted", "header-file", "query", "body") if told[door] in given
+        door for door in ("env-file", "env-quoted", "header-file", "query", "body") if canaries[door] in given
     ]
 
 
-def test_no_canary_is_told_where_an_app_tells_all_when_it_is_imported(
+def test_no_canary_is_printed_where_an_app_tells_all_when_it_is_imported(
     laid_out: tuple[Path, dict[str, str], list[str]],
 ) -> None:
-    where, told, words = laid_out
+    where, canaries, words = laid_out
     since = time.time() - 1
     ended, processes = run(
         where,
         ["compare", "leaky:application", *words, *RACE, "--env", "LEAKY_AT_ONCE=1"],
-        LEAKY_EXPORTED_KEY=told["exported"],
+        LEAKY_EXPORTED_KEY=canaries["exported"],
     )
-    searched = search(where, since, ended, processes, told)
-    searched.tell(told)
+    searched = search(where, since, ended, processes, canaries)
+    searched.report(canaries)
     assert not searched.found, "\n".join(searched.found[:20])
     no_escapes(ended)
     assert ended.returncode == 2
@@ -288,25 +289,25 @@ def echo() -> Iterator[str]:
 @pytest.mark.parametrize(
     "form", [pytest.param((), marks=pytest.mark.exhaustive), ("--json",)], ids=["text", "json"]
 )
-def test_no_canary_is_told_of_a_load(form: tuple[str, ...], echo: str, tmp_path: Path) -> None:
-    told = {door: canary(door) for door in ("query", "header", "headerfile", "fileheader", "body")}
-    (tmp_path / "load.headers").write_text(f"X-Api-Key: {told['headerfile']}\n")
-    path = f"/pay?access_token={quote(told['query'], safe='')}"
+def test_no_canary_is_printed_of_a_load(form: tuple[str, ...], echo: str, tmp_path: Path) -> None:
+    canaries = {door: canary(door) for door in ("query", "header", "headerfile", "fileheader", "body")}
+    (tmp_path / "load.headers").write_text(f"X-Api-Key: {canaries['headerfile']}\n")
+    path = f"/pay?access_token={quote(canaries['query'], safe='')}"
     request = {"name": f"POST {path}", "path": path, "method": "POST", "expect-status": 200}
     request |= {
-        "headers": {"Private-Token": told["fileheader"]},
-        "body": json.dumps({"secret": told["body"]}),
+        "headers": {"Private-Token": canaries["fileheader"]},
+        "body": json.dumps({"secret": canaries["body"]}),
     }
     (tmp_path / "requests.json").write_text(json.dumps([request]))
     (tmp_path / "out").mkdir()
-    words = ["load", echo, "-n", "5", "-c", "1", "-H", f"Authorization: Bearer {told['header']}", *form]
+    words = ["load", echo, "-n", "5", "-c", "1", "-H", f"Authorization: Bearer {canaries['header']}", *form]
     words += ["--header-file", "load.headers", "--requests-file", "requests.json"]
     words += ["--hdr", "out/x.hlog", "--csv", "out/x.csv", "--percentiles", "out/x.txt"]
     since = time.time() - 1
     ended, processes = run(tmp_path, words)
     assert "status 500" in ended.stdout
-    searched = search(tmp_path, since, ended, processes, told)
-    searched.tell(told)
+    searched = search(tmp_path, since, ended, processes, canaries)
+    searched.report(canaries)
     assert not searched.found, "\n".join(searched.found[:20])
     no_escapes(ended)
     shown = json.loads(ended.stdout)["by_request"][0]["name"] if form else ended.stdout
@@ -314,15 +315,15 @@ def test_no_canary_is_told_of_a_load(form: tuple[str, ...], echo: str, tmp_path:
 
 
 def test_no_canary_is_printed_of_a_log_or_a_document(tmp_path: Path) -> None:
-    told = {"access-log": canary("log"), "openapi": canary("api")}
-    token = quote(told["access-log"], safe="")
+    canaries = {"access-log": canary("log"), "openapi": canary("api")}
+    token = quote(canaries["access-log"], safe="")
     (tmp_path / "access.log").write_text(
         "".join(
             f'10.0.0.1 - - [22/Nov/2026:20:00:{second:02} +0000] "GET /pay?api_key={token}&page=1 HTTP/1.1" 200 5\n'
             for second in range(20)
         )
     )
-    parameter = {"name": "api_key", "in": "query", "required": True, "example": told["openapi"]}
+    parameter = {"name": "api_key", "in": "query", "required": True, "example": canaries["openapi"]}
     document = {
         "openapi": "3.0.0",
         "info": {"title": "x\u001b]0;OWNED\u0007", "version": "1"},
@@ -335,7 +336,7 @@ def test_no_canary_is_printed_of_a_log_or_a_document(tmp_path: Path) -> None:
     for option, name in (("--access-log", "access.log"), ("--openapi", "api.json")):
         ended, processes = run(tmp_path, ["requests", option, name])
         assert ended.returncode == 0, ended.stderr
-        searched = search(tmp_path, time.time(), ended, processes, told)
+        searched = search(tmp_path, time.time(), ended, processes, canaries)
         assert not searched.found, "\n".join(searched.found[:20])
         assert f"api_key={secrets.MARK}" in ended.stdout
         no_escapes(ended)
@@ -346,7 +347,7 @@ def test_no_canary_is_printed_of_a_log_or_a_document(tmp_path: Path) -> None:
 def test_no_canary_is_written_down_by_any_command(
     command: str, laid_out: tuple[Path, dict[str, str], list[str]]
 ) -> None:
-    where, told, words = laid_out
+    where, canaries, words = laid_out
     app = ["leaky:application", *words]
     if command == "diff":
         shop_repository.git(where, "init", "--quiet")
@@ -355,11 +356,11 @@ def test_no_canary_is_written_down_by_any_command(
         app = ["HEAD", "HEAD", "--app", *app, "--run", "out", "--blocks", "1", "-z", "0.5s"]
     elif command in ("log", "openapi"):
         at = words.index("--requests")
-        told |= {"source": canary(command)}
-        token = quote(told["source"], safe="")
+        canaries |= {"source": canary(command)}
+        token = quote(canaries["source"], safe="")
         line = f'10.0.0.1 - - [22/Nov/2026:20:00:01 +0000] "GET /pay?api_key={token} HTTP/1.1" 200 5\n'
         (where / "access.log").write_text(line * 9)
-        parameter = {"name": "api_key", "in": "query", "required": True, "example": told["source"]}
+        parameter = {"name": "api_key", "in": "query", "required": True, "example": canaries["source"]}
         pay = {"get": {"parameters": [parameter], "responses": {"200": {"description": ""}}}}
         document = {"openapi": "3.0.0", "info": {"title": "x", "version": "1"}, "paths": {"/pay": pay}}
         (where / "api.json").write_text(json.dumps(document))
@@ -369,10 +370,10 @@ def test_no_canary_is_written_down_by_any_command(
         app += ["--stack", "waitress", *(("-z", "0.5s") if command == "capacity" else ("--budget", "20s"))]
     since = time.time() - 1
     name = "compare" if command in ("log", "openapi") else command
-    ended, processes = run(where, [name, *app], LEAKY_EXPORTED_KEY=told["exported"])
+    ended, processes = run(where, [name, *app], LEAKY_EXPORTED_KEY=canaries["exported"])
     assert "Traceback (most recent call last)\n" not in ended.stderr
-    searched = search(where, since, ended, processes, told)
-    searched.tell(told)
+    searched = search(where, since, ended, processes, canaries)
+    searched.report(canaries)
     assert not searched.found, "\n".join(searched.found[:20])
     no_escapes(ended)
     print(ended.returncode, ended.stderr[-300:])
@@ -394,14 +395,14 @@ steps = [{{do = "query", database = "mariadb", driver = "pymysql", ms = 5}}, {{d
 
 @pytest.mark.exhaustive
 def test_no_canary_of_a_database_or_a_study_is_written_down(tmp_path: Path) -> None:
-    told = {"source": quote(canary("study"), safe=""), "database": quote(canary("db"), safe="")}
-    (tmp_path / "mine.toml").write_text(STUDY.format(**told))
+    canaries = {"source": quote(canary("study"), safe=""), "database": quote(canary("db"), safe="")}
+    (tmp_path / "mine.toml").write_text(STUDY.format(**canaries))
     words = ["run", "./mine.toml", "--out", "out", "--wait"]
-    words += ["--database", f"mariadb=mysql://shop:{told['database']}@127.0.0.1:1/shop"]
+    words += ["--database", f"mariadb=mysql://shop:{canaries['database']}@127.0.0.1:1/shop"]
     since = time.time() - 1
     ended, processes = run(tmp_path, words)
-    searched = search(tmp_path, since, ended, processes, told)
-    searched.tell(told)
+    searched = search(tmp_path, since, ended, processes, canaries)
+    searched.report(canaries)
     assert not searched.found, "\n".join(searched.found[:20])
     assert (tmp_path / "out" / "results.jsonl").exists(), ended.stderr
     assert f"https://{secrets.MARK}@example.com" in (tmp_path / "out" / "results.jsonl").read_text()

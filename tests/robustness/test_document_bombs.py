@@ -73,9 +73,9 @@ WIDE = {"type": "object", "properties": {key: {"type": "integer"} for key in KEY
 Q = {"name": "q", "in": "query"}
 BOMBS: dict[str, tuple[Callable[[], str | bytes | Path], str]] = {
     # YAML
-    "laughs.yaml": (lambda: chained("[" + "x, " * 9 + "x]", 10, lambda one: f"[{', '.join([one] * 10)}]"), REFUSED),
-    "merges.yaml": (lambda: chained("{a: 1}", 10, lambda one: f"{{<<: [{', '.join([one] * 10)}]}}"), REFUSED),
-    "chain.yaml": (lambda: chained("[]", 3_000, lambda one: f"[{one}]"), NOTHING),
+    "laughs.yaml": (lambda: chained("[" + "x, " * 9 + "x]", 10, lambda inner: f"[{', '.join([inner] * 10)}]"), REFUSED),
+    "merges.yaml": (lambda: chained("{a: 1}", 10, lambda inner: f"{{<<: [{', '.join([inner] * 10)}]}}"), REFUSED),
+    "chain.yaml": (lambda: chained("[]", 3_000, lambda inner: f"[{inner}]"), NOTHING),
     "texts.yaml": (lambda: f"{HEAD}a: &a {'x' * 100_000}\nb:\n" + "- *a\n" * 10_000, REFUSED),
     "circle.yaml": (lambda: HEAD + "a: &a {b: [*a]}", NOTHING),
     "deep.yaml": (lambda: HEAD + "a: " + "{a: " * 100_000, NOTHING),
@@ -99,17 +99,17 @@ BOMBS: dict[str, tuple[Callable[[], str | bytes | Path], str]] = {
     "enum.json": (lambda: posts(ref("E"), 5_000, E={"enum": [None] * 200_000 + [1]}), NOTHING),
     "examples.json": (lambda: posts(ref("E"), 5_000, E={"example": ["x" * 90] * 9_000}), REFUSED),
     "circles.json": (lambda: posts(ref("A"), 2_000, A=ref("B"), B=ref("A")), NOTHING),
-    "step.json": (lambda: posts({"type": "integer", "minimum": 10**14, "multipleOf": 5e-324}), "1 asked"),
-    "braces.json": (lambda: posts({"example": "{" * 900_000}, 3), "3 asked"),
+    "step.json": (lambda: posts({"type": "integer", "minimum": 10**14, "multipleOf": 5e-324}), "1 requests"),
+    "braces.json": (lambda: posts({"example": "{" * 900_000}, 3), "3 requests"),
     "no_example.json": (lambda: gets(20_000, {"parameters": [{"name": "id", "in": "path"}]}), NOTHING),
-    "many.json": (lambda: gets(30_000, {"parameters": [{"name": "id", "in": "path", "example": 1}]}), "500 asked"),
+    "many.json": (lambda: gets(30_000, {"parameters": [{"name": "id", "in": "path", "example": 1}]}), "500 requests"),
     "servers.json": (lambda: gets(1_000, {"parameters": [{"name": "id", "in": "path", "example": 1}]}, servers=[
         {"url": "/{x}" * 30_000, "variables": {"x": {"default": "y" * 30_000}}}]), REFUSED),
     "query.json": (lambda: gets(200, {"parameters": [{**Q, "example": "\u00e9" * 20_000}]}), NOTHING),
     # Access logs
     "zeros.log": (lambda: packed(b"\0" * 1_000_000, 100), REFUSED),
     "blank.log": (lambda: packed(b"\n" * 1_000_000, 60), REFUSED),
-    "line.log": (lambda: LINE + b"x" * 20_000_000, "1 asked"),
+    "line.log": (lambda: LINE + b"x" * 20_000_000, "1 requests"),
     "no.log": (lambda: Path("/dev/zero"), "AccessLogError"),
     "brackets.log": (lambda: b"[a] " * 5_000_000, "AccessLogError"),
     "deep.log": (lambda: (b'{"a":' * 5_000 + b"\n") * 300, "AccessLogError"),
@@ -167,12 +167,12 @@ def test_every_bomb_ends_within_seconds_in_bounded_memory(tmp_path: Path) -> Non
         cwd=Path(__file__).parents[2],
     )
     assert ended.returncode == 0, ended.stderr
-    outcomes = {name: told for name, *told in map(json.loads, ended.stdout.splitlines())}
-    assert {name: told[0] for name, told in outcomes.items()} == {
+    outcomes = {name: facts for name, *facts in map(json.loads, ended.stdout.splitlines())}
+    assert {name: facts[0] for name, facts in outcomes.items()} == {
         name: wanted for name, (_, wanted) in BOMBS.items()
     }
     longest = max(outcomes, key=lambda name: outcomes[name][1])
-    peak = max(told[2] for told in outcomes.values())
+    peak = max(facts[2] for facts in outcomes.values())
     print(
         f"{len(BOMBS)} bombs of {size / 1e6:.0f} MB: the longest, {longest}, took {outcomes[longest][1]:.2f} s of the "
         f"CPU; the most memory was {peak:.0f} MB"
@@ -252,9 +252,9 @@ def written(draw: st.DrawFn) -> str:
     schemas = "\n".join(f"    S{at}: &s{at} {schema(at)}" for at in range(many))
     used = [f"*s{draw(st.integers(0, many - 1))}" for _ in range(draw(st.integers(1, 3)))]
     paths = "\n".join(
-        f"  /p{number}: {{post: {{requestBody: {{content: {{application/json: {{schema: {one}}}}}}}}}, "
-        f"get: {{parameters: [{{name: q, in: query, required: true, schema: {one}}}]}}}}"
-        for number, one in enumerate(used)
+        f"  /p{number}: {{post: {{requestBody: {{content: {{application/json: {{schema: {alias}}}}}}}}}, "
+        f"get: {{parameters: [{{name: q, in: query, required: true, schema: {alias}}}]}}}}"
+        for number, alias in enumerate(used)
     )
     return f"{HEAD}components:\n  schemas:\n{schemas}\npaths:\n{paths}\n"
 
@@ -285,7 +285,7 @@ def test_thousands_of_documents_that_repeat_themselves(tmp_path: Path, text: str
 
 SEEDS: dict[str, list[bytes]] = {
     "openapi.yaml": [
-        chained("{a: 1}", 5, lambda one: f"{{<<: [{one}, {one}], b: *a0}}").encode(),
+        chained("{a: 1}", 5, lambda inner: f"{{<<: [{inner}, {inner}], b: *a0}}").encode(),
         b"""openapi: 3.0.3
 info: {title: Shop}
 servers: [{url: 'https://{host}/v1', variables: {host: {default: a}}}]
@@ -362,7 +362,7 @@ def fuzzed(name: str, times: int, folder: Path) -> Iterator[str]:
 @pytest.mark.parametrize("name", SEEDS)
 def test_bytes_that_were_changed_at_random_are_an_answer_or_one_error(name: str, tmp_path: Path) -> None:
     found = list(fuzzed(name, 250, tmp_path))
-    print(f"{name}: {len(found)} files, {sum('Error' in one for one in found)} refused")
+    print(f"{name}: {len(found)} files, {sum('Error' in outcome for outcome in found)} refused")
     assert len(set(found)) > 1
 
 
@@ -371,4 +371,4 @@ def test_bytes_that_were_changed_at_random_are_an_answer_or_one_error(name: str,
 @pytest.mark.parametrize("name", SEEDS)
 def test_many_more_bytes_that_were_changed_at_random(name: str, tmp_path: Path) -> None:
     found = list(fuzzed(name, 20_000, tmp_path))
-    print(f"{name}: {len(found)} files, {sum('Error' in one for one in found)} refused")
+    print(f"{name}: {len(found)} files, {sum('Error' in outcome for outcome in found)} refused")

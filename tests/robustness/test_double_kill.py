@@ -56,7 +56,7 @@ from velodrome.run.machine.limits import bounds, hierarchies
 from velodrome.model.load import Limits
 from velodrome.run.supervision import scratch
 from velodrome.run.supervision.ward import Order, Ward
-where = {name: one for name, one in hierarchies().items() if name == "freezer"}
+where = {name: hierarchy for name, hierarchy in hierarchies().items() if name == "freezer"}
 tree = Ward(Order(
     argv=(sys.executable, "-c", *sys.argv[1:3]),
     env={},

@@ -72,15 +72,15 @@ def ended(words: Sequence[str], where: Path, *, small: str = "", **variables: st
 
 
 def one_sentence(found: Ended, *facts: str, code: int = 3) -> str:
-    """Return what a command said in the end: one line of velodrome's, with these facts in it."""
+    """Return what a command printed in the end: one line of velodrome's, with these facts in it."""
     assert found.returncode == code, (found.returncode, found.stdout, found.stderr)
-    said = [line for line in found.stderr.splitlines() if line.startswith("velodrome: ")]
-    assert len(said) == 1, found.stderr
+    sentences = [line for line in found.stderr.splitlines() if line.startswith("velodrome: ")]
+    assert len(sentences) == 1, found.stderr
     for text in ("Traceback", "Exception ignored"):
         assert text not in found.stderr, found.stderr
     for fact in facts:
-        assert fact in said[0], (fact, said[0])
-    return said[0]
+        assert fact in sentences[0], (fact, sentences[0])
+    return sentences[0]
 
 
 @pytest.fixture
@@ -215,8 +215,8 @@ def with_bug(raising: str, words: Sequence[str] = ("studies",)) -> tuple[str, ..
         "class PanicException(BaseException): pass\n"
         "def deep(): deep()\n"
         f"def failing(*_, **__): {raising}\n"
-        "for name, one in list(vars(finding).items()):\n"
-        "    if callable(one): setattr(finding, name, failing)\n"
+        "for name, value in list(vars(finding).items()):\n"
+        "    if callable(value): setattr(finding, name, failing)\n"
         f"sys.argv = ['velodrome', *{list(words)!r}]\n"
         "main.main()\n"
     )
@@ -266,7 +266,7 @@ def test_a_traceback_that_the_cache_cannot_keep_goes_to_the_temporary_files(wher
 
 @pytest.mark.exhaustive
 @own_mounts
-def test_a_traceback_that_nothing_can_keep_is_said_to_be_lost(where: Path) -> None:
+def test_a_traceback_that_nothing_can_keep_is_reported_as_lost(where: Path) -> None:
     nowhere = "mount -t tmpfs -o ro tmpfs /var/tmp && mount -t tmpfs -o ro tmpfs /tmp && cd /proc"
     found = ended(with_bug("raise KeyError('absent')"), where, small=nowhere, VELODROME_CACHE="/proc/nowhere")
     one_sentence(found, "KeyError", "could not be written")
@@ -300,7 +300,7 @@ def test_a_thread_that_fails_ends_the_command_with_3(where: Path) -> None:
 
 def test_a_reader_that_goes_away_ends_a_race_as_it_ends_other_programs(where: Path) -> None:
     (where / "calls.toml").write_text(STUDY.replace("LINK", ""))
-    who = pwd.getpwuid(os.geteuid()).pw_name  # else it is said that everything runs as root, where it does
+    who = pwd.getpwuid(os.geteuid()).pw_name  # else a line warns that everything runs as root, where it does
     words = (*VELODROME, "run", "./calls.toml", "--out", "out", "--wait", "--user", who)
     env = {**os.environ, "VELODROME_CACHE": str(where / "cache")}
     with subprocess.Popen(
@@ -318,7 +318,7 @@ def limited(option: str, words: Sequence[str], prefix: Sequence[str] = ()) -> tu
     return ("prlimit", option, *prefix, *words)
 
 
-def test_too_few_open_files_for_a_load_are_told_with_how_many_it_takes(where: Path) -> None:
+def test_too_few_open_files_for_a_load_are_reported_with_how_many_it_takes(where: Path) -> None:
     found = ended(limited("--nofile=64:64", (*VELODROME, "load", "http://127.0.0.1:1/", "-c", "100")), where)
     one_sentence(found, "64", "RLIMIT_NOFILE", "ulimit")
 
@@ -339,9 +339,9 @@ def test_too_few_open_files_for_a_race_are_named_or_fail_its_trials(files: int, 
     found = ended(limited(f"--nofile={files}:{files}", words), where)
     assert found.returncode in (0, 3), found.stderr
     assert "Traceback" not in found.stderr, found.stderr
-    told = found.stderr + found.stdout
+    output = found.stderr + found.stdout
     if found.returncode == 3:
-        assert any(sign in told for sign in (os.strerror(24), "ulimit -n", "RLIMIT_NOFILE")), told
+        assert any(sign in output for sign in (os.strerror(24), "ulimit -n", "RLIMIT_NOFILE")), output
     print(f"{files} open files: exit {found.returncode}")
 
 
@@ -361,8 +361,8 @@ def test_too_few_processes_are_named_or_fail_the_trials(processes: int, public: 
     assert found.returncode in (0, 3), found.stderr
     assert "Traceback" not in found.stderr, found.stderr
     if found.returncode == 3:
-        told = found.stderr + found.stdout
-        assert os.strerror(11) in told or "ulimit -u" in told, told
+        output = found.stderr + found.stdout
+        assert os.strerror(11) in output or "ulimit -u" in output, output
     print(f"{processes} processes: exit {found.returncode}")
 
 
@@ -477,9 +477,9 @@ CALLS = {
 
 
 @pytest.mark.parametrize(
-    "call", [pytest.param(one, marks=() if one == "load" else pytest.mark.exhaustive) for one in CALLS]
+    "call", [pytest.param(call, marks=() if call == "load" else pytest.mark.exhaustive) for call in CALLS]
 )
-def test_python_is_told_the_same_by_an_error_of_velodrome_s(call: str, where: Path) -> None:
+def test_python_gets_the_same_by_an_error_of_velodrome_s(call: str, where: Path) -> None:
     code = (
         "import resource, sys, velodrome as vd\n"
         f"def call():\n    try: {CALLS[call]}\n"
@@ -500,7 +500,7 @@ def test_python_is_told_the_same_by_an_error_of_velodrome_s(call: str, where: Pa
 
 
 @pytest.mark.exhaustive
-def test_a_test_is_told_in_a_sentence_too(where: Path) -> None:
+def test_a_test_gets_a_sentence_too(where: Path) -> None:
     (where / "test_shop.py").write_text("def test_it(velodrome):\n    velodrome.load('plain:app', rate=10)\n")
     words = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_shop.py")
     found = ended(words, where, VELODROME_CACHE="/proc/nowhere")
@@ -521,7 +521,7 @@ WHO = {
     "who",
     [
         "warden",
-        *(pytest.param(one, marks=pytest.mark.exhaustive) for one in ("engine", "third party", "relay")),
+        *(pytest.param(who, marks=pytest.mark.exhaustive) for who in ("engine", "third party", "relay")),
     ],
 )
 def test_who_dies_in_mid_span_fails_that_trial_by_name_and_the_race_goes_on(who: str, where: Path) -> None:
@@ -554,7 +554,7 @@ def test_who_dies_in_mid_span_fails_that_trial_by_name_and_the_race_goes_on(who:
     assert (first["kind"], second["kind"]) == ("failed", "measurement"), out
     assert first["failure"] == "load"
     assert name in first["reason"], first["reason"]
-    assert any(one in first["reason"] for one in how), first["reason"]
+    assert any(phrase in first["reason"] for phrase in how), first["reason"]
 
 
 def sends(engine: psutil.Process) -> bool:

@@ -101,7 +101,7 @@ class Hostile:
         folder.mkdir(exist_ok=True)
 
     def fill(self, way: Way, *, real: bool = False) -> None:
-        """Write the files; `real` ones are what they are called, for an app that lives with them."""
+        """Write the files; with `real` they are what they are called, for an app that lives with them."""
         for name in REAL if real else (*MODULES, *AT_START):
             text = WRITES.format(seen=str(self.seen), name=name)
             (self.folder / f"{name}.py").write_text(text + AND_IS_THE_REAL_ONE if real else text)
@@ -116,7 +116,11 @@ class Hostile:
             return []
         found = [Import(*line.split("\t")) for line in self.seen.read_text().splitlines()]
         own = " ".join(way.command)
-        return [one for one in found if not (way.path and one.name in AT_START and own in one.by)]
+        return [
+            imported
+            for imported in found
+            if not (way.path and imported.name in AT_START and own in imported.by)
+        ]
 
 
 @pytest.fixture
@@ -256,7 +260,7 @@ with hold_idle(2, URL) as idle:
 from velodrome.run.drivers.foreign import spawn
 assert spawn(("/bin/echo", "done"), span_s=5).output == "done\\n"
 """,
-    "what asks an interpreter": """
+    "what runs an interpreter": """
 import sys
 from pathlib import Path
 from velodrome.run.environments import environment, guest_tree
@@ -392,9 +396,9 @@ EITHER = pytest.mark.parametrize(
 
 def assert_it_was_done(out: Path) -> None:
     """A server that does not start, or an experiment that fails, would import nothing either."""
-    _, *told = [json.loads(line) for path in out.rglob("results.jsonl") for line in path.open()]
-    assert told
-    assert [one for one in told if one["kind"] == "failed" or one.get("failed")] == []
+    _, *results = [json.loads(line) for path in out.rglob("results.jsonl") for line in path.open()]
+    assert results
+    assert [result for result in results if result["kind"] == "failed" or result.get("failed")] == []
 
 
 @pytest.mark.exhaustive
@@ -402,9 +406,9 @@ def assert_it_was_done(out: Path) -> None:
 @EITHER
 @pytest.mark.parametrize("words", RACES.values(), ids=RACES)
 def test_what_races(words: tuple[str, ...], way: Way, hostile: Hostile, elsewhere: Path) -> None:
-    told = [str(elsewhere) if word == "ELSEWHERE" else word for word in words]
-    # Whether it can be told what is sought is not looked at; an SLO that nothing meets ends a search soonest.
-    run(way, hostile, *told, codes=(0, 1, 4) if words[0] in ("capacity", "tune") else (0,), longest_s=390)
+    given = [str(elsewhere) if word == "ELSEWHERE" else word for word in words]
+    # Whether it finds what is sought does not matter; an SLO that nothing meets ends a search soonest.
+    run(way, hostile, *given, codes=(0, 1, 4) if words[0] in ("capacity", "tune") else (0,), longest_s=390)
     if "out" in words:
         assert_it_was_done(hostile.folder / "out")
 
@@ -449,19 +453,19 @@ def test_where_the_folder_is_the_apps_only_the_apps_own_process_imports_from_it(
     )
     assert ran.returncode == code, ran.stderr
     found = hostile.imports(BY_SCRIPT)
-    assert [one for one in found if not any(words in one.by for words in OF_THE_APP)] == []
-    whose = {words for one in found for words in OF_THE_APP if words in one.by}
+    assert [imported for imported in found if not any(words in imported.by for words in OF_THE_APP)] == []
+    whose = {words for imported in found for words in OF_THE_APP if words in imported.by}
     assert len(whose) == processes
 
 
 def test_the_files_tell_who_imports_them(hostile: Hostile) -> None:
     """Or none of these tests could fail."""
     hostile.fill(WAYS["python -m velodrome"])
-    told = partial(subprocess.run, check=True, cwd=hostile.folder, capture_output=True)
-    told([sys.executable, "-m", "this", "x"])
-    told([sys.executable, "-P", "-c", "import json, signal, threading, socket, random, typing"])
+    execute = partial(subprocess.run, check=True, cwd=hostile.folder, capture_output=True)
+    execute([sys.executable, "-m", "this", "x"])
+    execute([sys.executable, "-P", "-c", "import json, signal, threading, socket, random, typing"])
     assert hostile.imports(BY_SCRIPT) == []
     for name in ("signal", "velodrome"):
         path = {**environment(BY_SCRIPT, hostile.seen), "PYTHONPATH": str(hostile.folder)}
         subprocess.run([sys.executable, "-c", f"import {name}"], check=True, cwd=hostile.folder, env=path)
-    assert [one.name for one in hostile.imports(BY_SCRIPT)][:2] == ["sitecustomize", "signal"]
+    assert [imported.name for imported in hostile.imports(BY_SCRIPT)][:2] == ["sitecustomize", "signal"]

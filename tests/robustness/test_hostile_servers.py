@@ -40,7 +40,6 @@ from tests.robustness.hostile_server import (
     WINDOW,
     Talk,
     again,
-    asked,
     failure,
     field,
     files,
@@ -48,6 +47,7 @@ from tests.robustness.hostile_server import (
     frame,
     on_request,
     once,
+    read_request,
     reflecting,
     resetting,
     serving,
@@ -101,7 +101,7 @@ def _upgraded(after: bytes, before: bytes = b"") -> Talk:
         import base64  # noqa: PLC0415 - of this server alone
         import hashlib  # noqa: PLC0415
 
-        lines = asked(connection).split(b"\r\n")
+        lines = read_request(connection).split(b"\r\n")
         key = next(line[19:] for line in lines if line.lower().startswith(b"sec-websocket-key: "))
         accept = base64.b64encode(hashlib.sha1(key + b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11").digest())
         connection.sendall(UPGRADE + b"Sec-WebSocket-Accept: " + accept + b"\r\n\r\n" + before)
@@ -451,7 +451,7 @@ def _all(what: Callable[[str], Ended], names: Sequence[str]) -> None:
     with ThreadPoolExecutor(AT_ONCE) as pool:
         found = list(pool.map(what, names))
     print(*(ended.figures() for ended in found), sep="\n")
-    slowest, largest = max(found, key=lambda one: one.took_s), max(found, key=lambda one: one.mb)
+    slowest, largest = max(found, key=lambda ended: ended.took_s), max(found, key=lambda ended: ended.mb)
     print(f"{len(found)} servers; slowest {slowest.took_s:.2f} s ({slowest.name}), ", end="")
     print(f"largest {largest.mb:.0f} MB ({largest.name})")
 
@@ -486,10 +486,10 @@ def test_ctrl_c_ends_a_load_of_a_full_unix_socket(scheme: str, tmp_path: Path) -
         listener.bind(place)
         listener.listen(0)
         while True:  # until its queue is full
-            one = stack.enter_context(socket.socket(socket.AF_UNIX))
-            one.setblocking(False)
+            client = stack.enter_context(socket.socket(socket.AF_UNIX))
+            client.setblocking(False)
             try:
-                one.connect(place)
+                client.connect(place)
             except BlockingIOError:
                 break
         chat = CHAT if scheme == "ws" else ()

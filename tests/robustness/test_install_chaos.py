@@ -119,7 +119,7 @@ def test_whatever_moment_an_installer_is_killed_at_what_counts_as_whole_is_whole
         assert left == []
     print(
         f"\n{kills} kills in {takes:.2f} s of installation: {before} before it was whole, {after} after; "
-        f"{waited} times the second said whom it waits for; every environment whole"
+        f"{waited} times the second named whom it waits for; every environment whole"
     )
     assert before, "no kill fell into the installation"
 
@@ -128,8 +128,8 @@ def test_a_random_damaged_file_is_noticed_and_mended(index: Path, tmp_path: Path
     with installing() as plain:
         assert plain.wait(60) == 0
     (home,) = whole(tmp_path / "cache")
-    told = json.loads((home / record.RECORD).read_text())
-    files = [name for name, was in told["files"].items() if len(was) > 1 and was[0] > 0]
+    recorded = json.loads((home / record.RECORD).read_text())
+    files = [name for name, was in recorded["files"].items() if len(was) > 1 and was[0] > 0]
     drawn = random.Random(SEED).sample(files, 40)
     for name in drawn:
         path = home / name

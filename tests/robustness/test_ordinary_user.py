@@ -312,16 +312,16 @@ def test_app_interpreter_installer_setup_and_teardown_of_a_comparison_are_the_us
         cwd=shop,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    said = [line.split() for line in (shop / "who").read_text().splitlines()]
-    assert {line[0] for line in said} == {"import", "request", "interpreter", "setup", "teardown"}
-    assert {int(line[1]) for line in said} == {user.uid}
-    assert next(line for line in said if line[0] == "setup")[2] == user.home
+    lines = [line.split() for line in (shop / "who").read_text().splitlines()]
+    assert {line[0] for line in lines} == {"import", "request", "interpreter", "setup", "teardown"}
+    assert {int(line[1]) for line in lines} == {user.uid}
+    assert next(line for line in lines if line[0] == "setup")[2] == user.home
     ours = [path for path in Path(user.home).rglob("*") if path.lstat().st_uid != user.uid]
     assert not ours, "files of root in the user's home"
-    print(f"{len(said)} processes and requests told who they are, all of them uid {user.uid}")
+    print(f"{len(lines)} processes and requests wrote who they are, all of them uid {user.uid}")
 
 
-def test_root_without_a_user_is_said_once_and_root_by_name_is_not(tmp_path: Path) -> None:
+def test_root_without_a_user_is_reported_once_and_root_by_name_is_not(tmp_path: Path) -> None:
     (tmp_path / "shop.py").write_text(APP)
     options = ("compare", "shop:app", "--stack", "no-such-stack", "--python", SYSTEM_PYTHON)
     unnamed = velodrome(*options, cwd=tmp_path)

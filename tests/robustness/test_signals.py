@@ -38,7 +38,7 @@ HANGS_WHEN_IMPORTED = "import pathlib, time\npathlib.Path('looked').touch()\ntim
 NEVER_ANSWERS = """\
 import pathlib, time
 def app(environ, start_response):
-    pathlib.Path('asked').touch()
+    pathlib.Path('called').touch()
     time.sleep(60)
 """
 
@@ -79,7 +79,7 @@ class Running:
             (*VELODROME, *words),
             cwd=where,
             env={**os.environ, TOKEN: self.token, **env},
-            stdout=(where / "said").open("w"),
+            stdout=(where / "output").open("w"),
             stderr=subprocess.STDOUT,
             text=True,
             start_new_session=True,
@@ -90,8 +90,8 @@ class Running:
     def until(self, there: Callable[[], object]) -> None:
         limit = time.monotonic() + 60
         while not there():
-            assert self.process.poll() is None, self.said
-            assert time.monotonic() < limit, self.said
+            assert self.process.poll() is None, self.output
+            assert time.monotonic() < limit, self.output
             time.sleep(0.01)
 
     def signal(self, *numbers: int) -> None:
@@ -116,8 +116,8 @@ class Running:
         return code
 
     @property
-    def said(self) -> str:
-        return (self.where / "said").read_text()
+    def output(self) -> str:
+        return (self.where / "output").read_text()
 
     def left(self) -> list[str]:
         """Return what still lives of it: wardens and our own by the token, servers by their home."""
@@ -157,7 +157,7 @@ def assert_nothing_is_left(running: Running) -> None:
 
 @contextmanager
 def index_that_never_answers() -> Iterator[dict[str, str]]:
-    """Yield the variables by which uv asks a package index that takes connections and says nothing."""
+    """Yield the variables by which uv turns to a package index that takes connections and never answers."""
     with socket.create_server(("127.0.0.1", 0), backlog=64) as deaf:
         url = f"http://127.0.0.1:{deaf.getsockname()[1]}/simple"
         yield {"UV_DEFAULT_INDEX": url, "UV_HTTP_TIMEOUT": "300"}
@@ -196,7 +196,7 @@ POINTS = (
     Point("setup", PLAIN, (*LONG, "--setup", "touch began; sleep 60"), exists("began")),
     Point("look", HANGS_WHEN_IMPORTED, LONG, exists("looked")),
     Point("install", PLAIN, LONG, lambda running: running.children("uv"), install=True),
-    Point("readiness", NEVER_ANSWERS, LONG, exists("asked")),
+    Point("readiness", NEVER_ANSWERS, LONG, exists("called")),
     Point("load", PLAIN, LONG, loaded),
 )
 SIGNALS: dict[str, tuple[int, ...]] = {
@@ -218,18 +218,21 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def both(quick: set[tuple[str, str]], points: Sequence[str]) -> list[object]:
     return [
         pytest.param(
-            point, one, marks=() if (point, one) in quick else pytest.mark.exhaustive, id=f"{point}-{one}"
+            point,
+            which,
+            marks=() if (point, which) in quick else pytest.mark.exhaustive,
+            id=f"{point}-{which}",
         )
         for point in points
-        for one in SIGNALS
+        for which in SIGNALS
     ]
 
 
-@pytest.mark.parametrize(("point", "which"), both(QUICK, [one.name for one in POINTS]))
+@pytest.mark.parametrize(("point", "which"), both(QUICK, [point.name for point in POINTS]))
 def test_a_signal_ends_it_soon_and_takes_down_what_was_set_up(
     point: str, which: str, tmp_path: Path, cache: Path
 ) -> None:
-    at = next(one for one in POINTS if one.name == point)
+    at = next(candidate for candidate in POINTS if candidate.name == point)
     (tmp_path / "plain.py").write_text(at.app)
     own = cache
     with index_that_never_answers() as deaf:
@@ -243,8 +246,8 @@ def test_a_signal_ends_it_soon_and_takes_down_what_was_set_up(
         running.until(lambda: at.there(running))
         running.signal(*SIGNALS[which])
         code = running.end()
-    assert code == 130, running.said
-    assert "Traceback" not in running.said, running.said
+    assert code == 130, running.output
+    assert "Traceback" not in running.output, running.output
     stopped_s = (tmp_path / "torn").stat().st_mtime - running.signalled
     ended_s = running.ended - running.signalled
     print(
@@ -261,8 +264,8 @@ TEARDOWN = "touch tearing; sleep 2; touch torn"
 @pytest.mark.parametrize(
     "which",
     [
-        pytest.param(one, marks=() if one == "INT+TERM" else pytest.mark.exhaustive)
-        for one in (*SIGNALS, "HUP+HUP")
+        pytest.param(which, marks=() if which == "INT+TERM" else pytest.mark.exhaustive)
+        for which in (*SIGNALS, "HUP+HUP")
     ],
 )
 @pytest.mark.parametrize(
@@ -282,10 +285,10 @@ def test_a_teardown_runs_to_its_end_whatever_two_signals_come(
         numbers = numbers[1:]
     running.until((tmp_path / "tearing").exists)
     running.signal(*numbers)
-    assert running.end() == 130, running.said
-    assert (tmp_path / "torn").exists(), running.said
-    assert "Traceback" not in running.said
-    assert "--teardown" in running.said
+    assert running.end() == 130, running.output
+    assert (tmp_path / "torn").exists(), running.output
+    assert "Traceback" not in running.output
+    assert "--teardown" in running.output
     assert_nothing_is_left(running)
 
 
@@ -299,13 +302,13 @@ def test_a_third_interrupt_ends_a_teardown_and_says_so(third: int, tmp_path: Pat
     running.signal(INT)
     running.until((tmp_path / "tearing").exists)
     running.signal(INT)
-    running.until(lambda: "1 more" in running.said)
+    running.until(lambda: "1 more" in running.output)
     assert running.process.poll() is None
     running.signal(third)
     assert running.end() == 130
     assert running.ended - running.signalled < ENDS_S
     assert not (tmp_path / "torn").exists()
-    sentence = running.said.splitlines()[-1]
+    sentence = running.output.splitlines()[-1]
     assert sentence.startswith("velodrome: ")
     assert teardown in sentence
     assert "number 3" in sentence
@@ -325,12 +328,13 @@ def test_a_hang_up_that_is_ignored_stays_ignored(tmp_path: Path) -> None:
     running.until((tmp_path / "began").exists)
     running.signal(HUP)
     (tmp_path / "go").touch()
-    assert running.end() == 3, running.said
-    assert "exit 7" in running.said
+    assert running.end() == 3, running.output
+    assert "exit 7" in running.output
 
 
 @pytest.mark.parametrize(
-    "which", [pytest.param(one, marks=() if one == "HUP" else pytest.mark.exhaustive) for one in SIGNALS]
+    "which",
+    [pytest.param(which, marks=() if which == "HUP" else pytest.mark.exhaustive) for which in SIGNALS],
 )
 def test_a_diff_takes_its_revisions_away(which: str, tmp_path: Path, cache: Path) -> None:
     shop = tmp_path / "shop"
@@ -370,12 +374,12 @@ def test_a_diff_takes_its_revisions_away(which: str, tmp_path: Path, cache: Path
     running.until(lambda: running.children("engine_process"))
     assert len([*scratch.glob("velodrome-*/revisions-*")]) == 1
     running.signal(*SIGNALS[which])
-    assert running.end() == 130, running.said
+    assert running.end() == 130, running.output
     ended_s = running.ended - running.signalled
     print(f"{which} at diff: the command ended after {ended_s:.2f} s")
     assert (shop / "torn").exists()
     assert [*scratch.iterdir()] == []
-    assert "Traceback" not in running.said
+    assert "Traceback" not in running.output
     assert_nothing_is_left(running)
     assert ended_s < ENDS_S
 
@@ -390,18 +394,18 @@ def test_a_diff_takes_its_revisions_away(which: str, tmp_path: Path, cache: Path
 )
 def test_a_load_tells_what_it_measured(number: int, tmp_path: Path) -> None:
     third = Running(tmp_path, "upstream", "--latency", "5ms", env={})
-    third.until(lambda: "http" in third.said)
-    url = third.said.strip()
+    third.until(lambda: "http" in third.output)
+    url = third.output.strip()
     (tmp_path / "load").mkdir()
     words = ("load", url, "-z", "60s", "-c", "2", "--csv", "seconds.csv")
     running = Running(tmp_path / "load", *words, env={})
-    running.until(lambda: running.said)  # it shows how it goes
+    running.until(lambda: running.output)  # it shows how it goes
     running.signal(number)
-    assert running.end() == 130, running.said
+    assert running.end() == 130, running.output
     ended_s = running.ended - running.signalled
     print(f"{signal.Signals(number).name} at load: ended after {ended_s:.2f} s")
-    assert "p99" in running.said
+    assert "p99" in running.output
     assert (tmp_path / "load" / "seconds.csv").exists()
     assert ended_s < STOPS_S
     third.signal(number)
-    assert third.end() == 0, third.said
+    assert third.end() == 0, third.output

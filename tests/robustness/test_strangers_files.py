@@ -59,7 +59,7 @@ def study(folder: Path, title: str = "Which?", python: str = "./x.sh", more: str
 
 
 def ran(folder: Path) -> set[str]:
-    """Return which scripts ran since it was asked last."""
+    """Return which scripts ran since the last call."""
     found = list(folder.glob("ran-*"))
     for path in found:
         path.unlink()
@@ -79,7 +79,7 @@ def velodrome(*words: str) -> subprocess.CompletedProcess[str]:
 
 
 def invoked(*words: str) -> tuple[int, str]:
-    """Run a command in this process, which has imported all it needs; return its exit code and what it said."""
+    """Run a command in this process, which has imported all it needs; return its exit code and what it printed."""
     ended = CliRunner().invoke(application(), words)
     if isinstance(ended.exception, VelodromeError):
         return ended.exception.exit_code, f"{ended.output}{ended.exception}"
@@ -164,10 +164,10 @@ def test_studies_that_ship_need_no_asking() -> None:
     there, naming = list_known(), 0
     trust = Trust(given=False, ask=None, say=pytest.fail)
     for name, path in study_file.shipped_studies().items():
-        one = study_file.load_study(name, there)
-        naming += bool(untrusted.of_study(one))
-        trust.see_study(name, one)
-        trust.see_study(str(path), one)
+        loaded = study_file.load_study(name, there)
+        naming += bool(untrusted.of_study(loaded))
+        trust.see_study(name, loaded)
+        trust.see_study(str(path), loaded)
     assert naming > 0
 
 

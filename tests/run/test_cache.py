@@ -41,7 +41,7 @@ def kept(kind: str, number: int, days: float, size: int = 4096) -> Path:
 
 
 def names() -> list[str]:
-    return [f"{one.kind} {int(one.name, 16)}" for one in cache.inventory().every]
+    return [f"{entry.kind} {int(entry.name, 16)}" for entry in cache.inventory().every]
 
 
 def test_it_is_listed_with_size_use_and_purpose_what_was_used_last_first() -> None:
@@ -67,7 +67,7 @@ def test_files_that_have_names_elsewhere_count_once_and_free_nothing(tmp_path: P
     for path in (first / "a", first / "b", second / "a"):
         os.link(elsewhere, path)
     stock = cache.inventory()
-    assert all(one.size_bytes > 1_000_000 > one.freed_bytes for one in stock.every)
+    assert all(entry.size_bytes > 1_000_000 > entry.freed_bytes for entry in stock.every)
     assert 1_000_000 < stock.size_bytes < 1_100_000
     gone = cache.prune(older_than_s=0)
     assert len(gone.every) == 2
@@ -107,13 +107,13 @@ def test_what_a_living_velodrome_uses_stays_until_that_is_gone() -> None:
     with subprocess.Popen([sys.executable, "-c", USES, str(path)], stdout=subprocess.PIPE) as running:
         assert running.stdout is not None
         running.stdout.readline()
-        (one,) = cache.inventory().every
-        assert one.in_use
-        assert one.what == "a race"
+        (entry,) = cache.inventory().every
+        assert entry.in_use
+        assert entry.what == "a race"
         assert cache.prune(older_than_s=0, to_bytes=0).every == ()
         assert (path / "data").exists()
         running.send_signal(signal.SIGKILL)
-    assert one.last_used > time.time() - DAY_S, "it is used now"
+    assert entry.last_used > time.time() - DAY_S, "it is used now"
     assert [gone.name for gone in cache.prune(older_than_s=0).every] == [path.name]
 
 
@@ -146,7 +146,9 @@ def test_crashes_and_what_is_looked_at_go_when_they_are_a_day_old() -> None:
     left = cache.folder("looks") / "look-abc"
     left.mkdir()
     cache.prune(older_than_s=0)
-    assert [one.name for one in cache.inventory().every if one.kind == "crashes"] == ["velodrome-crash-1.txt"]
+    assert [entry.name for entry in cache.inventory().every if entry.kind == "crashes"] == [
+        "velodrome-crash-1.txt"
+    ]
     assert left.exists()
     os.utime(left, (now - 2 * DAY_S,) * 2)
     cache.prune(older_than_s=DAY_S)
@@ -165,19 +167,19 @@ def test_a_link_that_leads_elsewhere_is_not_followed(root: Path, tmp_path: Path)
     assert (mine / "file").exists()
 
 
-def test_what_no_run_of_ninety_days_used_goes_by_itself_once_a_day_and_that_is_said(root: Path) -> None:
-    said: list[str] = []
+def test_what_no_run_of_ninety_days_used_goes_by_itself_once_a_day_and_that_is_reported(root: Path) -> None:
+    messages: list[str] = []
     kept("envs", 1, days=91)
     kept("envs", 2, days=89)
-    cache.tidy(said.append)
+    cache.tidy(messages.append)
     assert names() == ["envs 2"]
-    assert len(said) == 1
-    assert "90 days" in said[0]
+    assert len(messages) == 1
+    assert "90 days" in messages[0]
     kept("envs", 3, days=91)
-    cache.tidy(said.append)
+    cache.tidy(messages.append)
     assert names() == ["envs 2", "envs 3"]
     os.utime(root / cache.TIDIED, (time.time() - DAY_S - 60,) * 2)
-    cache.tidy(said.append)
+    cache.tidy(messages.append)
     assert names() == ["envs 2"]
 
 
@@ -204,6 +206,6 @@ def test_who_uses_what_is_just_being_removed_waits_and_then_finds_it_gone() -> N
         (cache.folder(cache.USED) / f"envs-{path.name}").unlink()
         os.close(mark)
         assert running.stdout.readline() == b"used\n"
-        (one,) = cache.inventory().every
-        assert one.in_use, "by the file of that name, not by the one that was removed"
+        (entry,) = cache.inventory().every
+        assert entry.in_use, "by the file of that name, not by the one that was removed"
         running.kill()

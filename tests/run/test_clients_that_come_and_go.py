@@ -47,7 +47,7 @@ def test_so_many_come_for_each_worker_and_all_go() -> None:
         for _ in range(3 * idle_clients.EACH):
             accepted, _ = listener.accept()
             with accepted:
-                assert accepted.recv(1) == b"", "it said something"
+                assert accepted.recv(1) == b"", "it sent something"
         listener.settimeout(0.05)
         with pytest.raises(TimeoutError):
             listener.accept()

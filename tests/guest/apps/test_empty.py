@@ -9,7 +9,7 @@ from velodrome.guest.apps import empty
 from velodrome.guest.apps.finding import FRAMEWORKS
 
 
-def test_through_wsgi_it_answers_a_constant_whatever_is_asked() -> None:
+def test_through_wsgi_it_answers_a_constant_whatever_is_requested() -> None:
     heads: list[tuple[str, list[tuple[str, str]]]] = []
     body = b"".join(
         empty.wsgi({"PATH_INFO": "/cart"}, lambda status, headers: heads.append((status, headers)))
@@ -21,17 +21,20 @@ def test_through_wsgi_it_answers_a_constant_whatever_is_asked() -> None:
 
 def test_through_asgi_too_and_it_says_yes_to_start_and_stop() -> None:
     sent: list[dict[str, Any]] = []
-    asked = iter([{"type": "lifespan.startup"}, {"type": "lifespan.shutdown"}])
+    incoming = iter([{"type": "lifespan.startup"}, {"type": "lifespan.shutdown"}])
 
     async def receive() -> dict[str, Any]:
-        return next(asked)
+        return next(incoming)
 
     async def send(message: dict[str, Any]) -> None:
         sent.append(message)
 
     asyncio.run(empty.asgi({"type": "lifespan"}, receive, send))
     asyncio.run(empty.asgi({"type": "http", "path": "/"}, receive, send))
-    assert [one["type"] for one in sent[:2]] == ["lifespan.startup.complete", "lifespan.shutdown.complete"]
+    assert [message["type"] for message in sent[:2]] == [
+        "lifespan.startup.complete",
+        "lifespan.shutdown.complete",
+    ]
     assert sent[2]["status"] == 200
     assert len(sent[3]["body"]) == 64
 

@@ -10,11 +10,11 @@ PAGE = (Path(__file__).parents[3] / "docs" / "databases.md").read_text()
 
 def test_every_client_has_a_row_that_says_what_it_is() -> None:
     rows = dict(re.findall(r"^\| `([a-z0-9-]+)` \| (\w+ \| .*?) \|", PAGE, re.MULTILINE))
-    told = {
-        name: f"{one.database} | {'await' if one.awaits else 'block'}{' (default)' if one.default else ''}"
-        for name, one in client.clients().items()
+    expected = {
+        name: f"{entry.database} | {'await' if entry.awaits else 'block'}{' (default)' if entry.default else ''}"
+        for name, entry in client.clients().items()
     }
-    assert rows == told
+    assert rows == expected
 
 
 def test_the_bounds_are_those_of_the_code() -> None:

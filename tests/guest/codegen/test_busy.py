@@ -27,17 +27,17 @@ def fastest(us: int) -> float:
 
 @pytest.mark.parametrize("us", [200, 2000])
 def test_the_handler_burns_as_many_microseconds_as_asked(us: int) -> None:
-    # A neighbour on the same core may slow the calibration or the calls, for a while: so ask again.
+    # A neighbour on the same core may slow the calibration or the calls, for a while: so try again.
     end = time.monotonic() + PATIENCE_S
     found = []
     while time.monotonic() < end:
         found.append(fastest(us))
         if 0.9 * us < found[-1] < 1.15 * us:
             return
-    pytest.fail(f"asked for {us} us, took {found}")
+    pytest.fail(f"{us} us are wanted, took {found}")
 
 
-def test_servers_that_are_told_the_cost_of_a_turn_do_the_same_work(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_servers_that_are_given_the_cost_of_a_turn_do_the_same_work(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(TURN_VARIABLE, "12.5")
     assert calibrate(2000) == 160_000
 

@@ -28,7 +28,7 @@ def test_no_handler_reads_the_recipe_when_it_is_called() -> None:
     steps = (Sleep(1), Query(rows=3), Body(10))
     for interface in (wsgi, asgi):
         code = interface.build(Recipe("x", "x", steps), "").__code__
-        names = {name for one in nested(code) for name in one.co_names}
+        names = {name for inner in nested(code) for name in inner.co_names}
         assert not names & {"recipe", "steps", "step", "getattr"}
         assert "sleep" in names
 

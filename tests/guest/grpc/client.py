@@ -1,13 +1,13 @@
-"""Run inside an environment that has grpcio or grpclib: ask a server by any method, and print what came.
+"""Run inside an environment that has grpcio or grpclib: call a server by any method, and print what came.
 
-    python -P client.py [together] < asks.json
+    python -P client.py [together] < calls.json
 
-An ask is {"address", "method", "bodies": [bytes…], "name", "sleep_millisecond", "each"}; its answer is one
+A call is {"address", "method", "bodies": [bytes…], "name", "sleep_millisecond", "each"}; its answer is one
 line {"code", "message", "messages", "bodies", "right", "started", "seconds", "times"}: code and message of the
 status, greetings and lengths of the replies' bodies, whether all are filler, when it began by the monotonic
-clock, how long it took, and when each came. Bodies of requests
-are given as lengths of filler. In a chat the next request is sent when the one before got its `each` replies.
-Each ask has a connection of its own; `together` asks all at once.
+clock, how long it took, and when each came. Bodies of requests are given as lengths of filler. In a chat the next
+request is sent when the one before got its `each` replies.
+Each call has a connection of its own; `together` makes all at once.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ class Log:
         self.replies.append(reply)
         self.times.append(time.monotonic() - self.started)
 
-    def told(self, code: int, message: str) -> dict[str, Any]:
+    def report(self, code: int, message: str) -> dict[str, Any]:
         return {
             "code": code,
             "message": message,
@@ -52,7 +52,7 @@ class Log:
 
 
 def over_grpcio(address: str, method: Method, requests: list[dict[str, Any]], size: int) -> dict[str, Any]:
-    """Ask by grpcio, blocking; `each` is how many replies a message of a conversation gets."""
+    """Call by grpcio, blocking; `each` is how many replies a message of a conversation gets."""
     import grpc  # noqa: PLC0415 - only in its environment
 
     from velodrome.guest.grpc.greeter import protobuf_messages  # noqa: PLC0415 - only in its environment
@@ -60,7 +60,7 @@ def over_grpcio(address: str, method: Method, requests: list[dict[str, Any]], si
 
     messages, answered, log = protobuf_messages(), queue.Queue[None](), Log()
 
-    def asks() -> Iterator[Any]:
+    def outgoing() -> Iterator[Any]:
         for number, fields in enumerate(requests):
             if number and method.gives_stream:
                 for _ in range(size):
@@ -70,19 +70,19 @@ def over_grpcio(address: str, method: Method, requests: list[dict[str, Any]], si
     # Else all channels of a process share one connection.
     with grpc.insecure_channel(address, [("grpc.use_local_subchannel_pool", 1)]) as channel:
         call = getattr(GreeterStub(channel, messages), method.name)
-        argument = asks() if method.takes_stream else messages.request(**requests[0])
+        argument = outgoing() if method.takes_stream else messages.request(**requests[0])
         try:
             replies = call(argument, timeout=DEADLINE_S, wait_for_ready=True)
             for reply in replies if method.gives_stream else [replies]:
                 log.add(reply)
                 answered.put(None)
         except grpc.RpcError as error:
-            return log.told(error.code().value[0], error.details())
-    return log.told(0, "")
+            return log.report(error.code().value[0], error.details())
+    return log.report(0, "")
 
 
 def over_grpclib(address: str, method: Method, requests: list[dict[str, Any]], size: int) -> dict[str, Any]:
-    """Ask by grpclib, as betterproto's stub does."""
+    """Call by grpclib, as betterproto's stub does."""
     return asyncio.run(_over_grpclib(address, method, requests, size))
 
 
@@ -106,10 +106,10 @@ async def _over_grpclib(
                 async for reply in _talk(stream, [messages.request(**f) for f in requests], method, size):
                     log.add(reply)
         except GRPCError as error:
-            return log.told(error.status.value, error.message or "")
+            return log.report(error.status.value, error.message or "")
         except StreamTerminatedError as error:  # grpcio tells it as this status
-            return log.told(UNAVAILABLE, str(error))
-    return log.told(0, "")
+            return log.report(UNAVAILABLE, str(error))
+    return log.report(0, "")
 
 
 async def _talk(stream: Any, requests: list[Any], method: Method, size: int) -> AsyncIterator[Any]:
@@ -125,24 +125,24 @@ async def _talk(stream: Any, requests: list[Any], method: Method, size: int) -> 
         yield reply
 
 
-def answer(ask: dict[str, Any]) -> dict[str, Any]:
-    """Ask once, by whichever library is installed."""
-    method = next(method for method in METHODS if method.name == ask["method"])
+def answer(call: dict[str, Any]) -> dict[str, Any]:
+    """Call once, by whichever library is installed."""
+    method = next(method for method in METHODS if method.name == call["method"])
     requests = [
-        {"name": ask["name"], "sleep_millisecond": ask["sleep_millisecond"], "body": filler(length)}
-        for length in ask["bodies"]
+        {"name": call["name"], "sleep_millisecond": call["sleep_millisecond"], "body": filler(length)}
+        for length in call["bodies"]
     ]
     try:
         import grpc  # noqa: F401, PLC0415 - is it there?
     except ImportError:
-        return over_grpclib(ask["address"], method, requests, ask["each"])
-    return over_grpcio(ask["address"], method, requests, ask["each"])
+        return over_grpclib(call["address"], method, requests, call["each"])
+    return over_grpcio(call["address"], method, requests, call["each"])
 
 
 def main() -> None:
-    asks = json.load(sys.stdin)
-    with ThreadPoolExecutor(len(asks) if sys.argv[1:] == ["together"] else 1) as pool:
-        for reply in pool.map(answer, asks):
+    calls = json.load(sys.stdin)
+    with ThreadPoolExecutor(len(calls) if sys.argv[1:] == ["together"] else 1) as pool:
+        for reply in pool.map(answer, calls):
             print(json.dumps(reply), flush=True)
 
 

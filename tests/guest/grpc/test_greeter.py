@@ -1,4 +1,4 @@
-"""The methods of the service, and which of them a recipe is asked by."""
+"""The methods of the service, and which of them a recipe is called by."""
 
 import re
 
@@ -21,7 +21,7 @@ STREAM = Stream(3, 10, 5)
         ((Sleep(5), Chat()), "Chat"),
     ],
 )
-def test_a_recipe_is_asked_by_the_method_that_its_steps_need(steps: tuple[Step, ...], name: str) -> None:
+def test_a_recipe_is_called_by_the_method_that_its_steps_need(steps: tuple[Step, ...], name: str) -> None:
     recipe = Recipe("x", "x", steps)
     assert greeter.method_of(recipe).name == name
     assert greeter.method_of(recipe).supports(recipe)
@@ -39,8 +39,8 @@ def test_an_answer_in_pieces_needs_a_stream_of_replies_and_a_chat_streams_both_w
 
 def test_the_methods_are_those_of_the_proto() -> None:
     text = re.sub(r"//.*", "", greeter.PROTO.read_text())
-    told = re.findall(r"rpc (\w+) \((stream )?\w+\) returns \((stream )?\w+\)", text)
-    assert [(name, bool(takes), bool(gives)) for name, takes, gives in told] == [
+    methods = re.findall(r"rpc (\w+) \((stream )?\w+\) returns \((stream )?\w+\)", text)
+    assert [(name, bool(takes), bool(gives)) for name, takes, gives in methods] == [
         (method.name, method.takes_stream, method.gives_stream) for method in greeter.METHODS
     ]
 

@@ -17,7 +17,7 @@ from velodrome.run.environments.interpreter import find_interpreter
 from velodrome.run.injecting import SITE
 
 HEARTBEAT = {"heartbeat": {"late_s": 0.008}}
-TOLD = "\nimport time; time.sleep(1.2)\n"
+UNTIL_REPORTED = "\nimport time; time.sleep(1.2)\n"
 """Until the heartbeat has written what it saw."""
 
 

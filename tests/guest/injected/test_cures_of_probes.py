@@ -20,8 +20,8 @@ class BackgroundTasks(BackgroundTask):
         self.tasks = tasks
 
     async def __call__(self):
-        for one in self.tasks:
-            await one()
+        for task in self.tasks:
+            await task()
 """
 """As Starlette has it."""
 REDIS = """
@@ -54,18 +54,18 @@ def test_background_tasks_are_detached_and_follow_each_other_as_they_did(injecte
     program = """
         import asyncio
         from starlette.background import BackgroundTask, BackgroundTasks
-        said = []
+        events = []
         def saying(word):
             async def say():
                 await asyncio.sleep(0)
-                said.append(word)
+                events.append(word)
             return BackgroundTask(say)
         async def main():
             await BackgroundTasks([saying("one"), saying("two")])()
-            said.append("answered")
-            while len(said) < 3: await asyncio.sleep(0)
+            events.append("answered")
+            while len(events) < 3: await asyncio.sleep(0)
         asyncio.run(main())
-        print(*said)
+        print(*events)
     """
     assert injected.run(program, {}) == "one two answered\n"
     assert injected.run(program, {"background-detached": True}) == "answered one two\n"
@@ -81,8 +81,8 @@ def test_a_socket_that_was_bound_for_all_workers_is_listened_on_by_each_for_itse
         shared.bind(("127.0.0.1", 0))
         async def main():
             both = [await asyncio.get_running_loop().create_server(asyncio.Protocol, sock=shared) for _ in range({n})]
-            one = both[0].sockets[0]
-            print(one.getsockname() == shared.getsockname(), one.fileno() == shared.fileno())
+            listener = both[0].sockets[0]
+            print(listener.getsockname() == shared.getsockname(), listener.fileno() == shared.fileno())
             for server in both: server.close()
         asyncio.run(main())
     """
@@ -117,17 +117,17 @@ async def app(scope, receive, send):
     program = """
         import asyncio
         from uvicorn.config import Config
-        said = []
+        events = []
         parts = [{"type": "http.request", "body": b"one ", "more_body": True}, {"type": "http.request", "body": b"two"}]
         async def receive():
-            said.append("received")
+            events.append("received")
             return parts.pop(0)
         async def send(what):
-            said.append(what)
+            events.append(what)
         config = Config()
         config.load()
         asyncio.run(config.loaded_app({"type": "http"}, receive, send))
-        print(said)
+        print(events)
     """
     assert injected.run(program, {}) == "['app is called', 'received', 'received', b'one two']\n"
     assert (
@@ -160,9 +160,9 @@ def test_a_call_is_cancelled_when_its_client_has_left_unanswered_and_not_behind_
     program = """
         import asyncio
         from uvicorn.config import Config
-        said = []
+        sent = []
         async def send(what):
-            said.append(what)
+            sent.append(what)
         config = Config()
         config.load()
         def from_client(*messages):
@@ -178,7 +178,7 @@ def test_a_call_is_cancelled_when_its_client_has_left_unanswered_and_not_behind_
                     receive = from_client(*["http.request"] * 9, "http.disconnect")
                 await asyncio.wait_for(config.loaded_app({"type": "http", "path": path}, receive, send), 10)
         asyncio.run(main())
-        print(said)
+        print(sent)
     """
     sentence = "[{'type': 'http.response.body'}, {'type': 'behind the answer'}]\n"
     assert injected.run(program, {"cancelled": True}) == sentence
@@ -204,14 +204,14 @@ def test_transactions_of_sqlite_take_the_lock_when_they_begin_whoever_makes_conn
         class Cursor(sqlite3.Cursor):
             def execute(self, statement, *values): return super().execute(statement, *values)
         ran = []
-        one = sqlite3.connect("shop.sqlite", isolation_level=None)
-        two = sqlite3.connect("shop.sqlite", 5.0, isolation_level=None, factory=Own)
-        for connection in (one, two): connection.set_trace_callback(ran.append)
-        one.execute("begin"); one.execute("ROLLBACK")
-        cursor = two.cursor(factory=Cursor)
-        cursor.execute("BEGIN DEFERRED TRANSACTION;"); cursor.execute("SELECT ?", (7,)); two.rollback()
-        two.cursor(Cursor).execute("BEGIN EXCLUSIVE")
-        print(isinstance(two, Own), isinstance(cursor, Cursor), ran)
+        first = sqlite3.connect("shop.sqlite", isolation_level=None)
+        second = sqlite3.connect("shop.sqlite", 5.0, isolation_level=None, factory=Own)
+        for connection in (first, second): connection.set_trace_callback(ran.append)
+        first.execute("begin"); first.execute("ROLLBACK")
+        cursor = second.cursor(factory=Cursor)
+        cursor.execute("BEGIN DEFERRED TRANSACTION;"); cursor.execute("SELECT ?", (7,)); second.rollback()
+        second.cursor(Cursor).execute("BEGIN EXCLUSIVE")
+        print(isinstance(second, Own), isinstance(cursor, Cursor), ran)
     """
     ran = injected.run(program, {"sqlite-waits": 20.0})
     assert ran.startswith("True True ")

@@ -1,4 +1,4 @@
-"""Treatments of what asks a database, with the database: connections are kept, and pools grow where they have to."""
+"""Treatments of what queries a database, with the database: connections are kept, and pools grow where they have to."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -6,7 +6,7 @@ from textwrap import dedent
 from urllib.parse import urlsplit
 
 import pytest
-from tests.guest.injected.conftest import HEARTBEAT, TOLD, Injected
+from tests.guest.injected.conftest import HEARTBEAT, UNTIL_REPORTED, Injected
 from tests.ward.cells import REDIS, SQLALCHEMY
 
 from velodrome.guest.injected.bounds import BEYOND
@@ -72,7 +72,7 @@ POSTGRESQL_WAITS = """
         cursor.execute("INSERT INTO names VALUES ('lost')")
     db.close()
     third = use()
-    print(len({{one[0] for one in (first, second, third)}}), [one[1] for one in (first, second, third)])
+    print(len({{row[0] for row in (first, second, third)}}), [row[1] for row in (first, second, third)])
 """
 PSYCOPG2_WAITS = POSTGRESQL_WAITS.format(imported="import psycopg2", module="psycopg2")
 PSYCOPG_WAITS = POSTGRESQL_WAITS.format(imported="import psycopg", module="psycopg")
@@ -90,7 +90,7 @@ PSYCOPG_AWAITS = """
 
     async def main():
         every = [await use() for _ in range(3)]
-        print(len({one[0] for one in every}), [one[1] for one in every])
+        print(len({row[0] for row in every}), [row[1] for row in every])
 
     asyncio.run(main())
 """
@@ -110,7 +110,7 @@ ASYNCPG_AWAITS = """
 
     async def main():
         every = [await use() for _ in range(3)]
-        print(len({one[0] for one in every}), [one[1] for one in every])
+        print(len({row[0] for row in every}), [row[1] for row in every])
 
     asyncio.run(main())
 """
@@ -133,7 +133,7 @@ MARIADB_WAITS = """
         return found
 
     every = [use(), use(commits=False), use()]
-    print(len({{one[0] for one in every}}), [one[1] for one in every])
+    print(len({{row[0] for row in every}}), [row[1] for row in every])
 """
 
 
@@ -175,7 +175,7 @@ LABELLED = """
             return cursor.fetchone()
 
     every = [use(number) for number in range(8)]
-    print(len({{one[0] for one in every}}), max(one[1] for one in every))
+    print(len({{row[0] for row in every}}), max(row[1] for row in every))
 """
 
 
@@ -194,14 +194,14 @@ def test_connections_are_known_by_what_they_are_and_no_more_are_kept_than_a_data
 def test_each_connection_that_is_opened_is_followed_by_the_line_that_opens_it(
     injected: Injected, databases: dict[str, str], program: str, requires: tuple[str, ...], counts: str
 ) -> None:
-    (injected.app / "shop.py").write_text(dedent(program) + TOLD)
+    (injected.app / "shop.py").write_text(dedent(program) + UNTIL_REPORTED)
     env = {**databases, **mariadb(databases["MARIADB"])}
     injected.run("import shop", HEARTBEAT, requires=requires, **env)
     opened = [
-        (one["text"], one["times"])
+        (statement["text"], statement["times"])
         for line in injected.lines("heart")
-        for one in line.get("statements", ())
-        if one["statement"] == OPENING
+        for statement in line.get("statements", ())
+        if statement["statement"] == OPENING
     ]
     assert sum(times for _, times in opened) >= 3
     assert all("connect" in text for text, _ in opened)
@@ -222,7 +222,7 @@ REDIS_WAITS = """
     open(os.environ["SEEN"] + "/warm", "w").close()
     time.sleep(0.3)
     every = [use() for _ in range(3)]
-    print(len({one[0] for one in every}), [one[1] - first[1] for one in every])
+    print(len({row[0] for row in every}), [row[1] - first[1] for row in every])
 """
 REDIS_AWAITS = """
     import asyncio, os, time
@@ -240,7 +240,7 @@ REDIS_AWAITS = """
         open(os.environ["SEEN"] + "/warm", "w").close()
         await asyncio.sleep(0.3)
         every = [await use() for _ in range(3)]
-        print(len({one[0] for one in every}), [one[1] - first[1] for one in every])
+        print(len({row[0] for row in every}), [row[1] - first[1] for row in every])
 
     asyncio.run(main())
 """
@@ -280,7 +280,7 @@ ASYNCPG_GROWS = """
         async with asyncpg.create_pool(os.environ["POSTGRESQL"], min_size=2, max_size=3) as pool:
             taken = [await pool.acquire() for _ in range({count})]
             print(len(taken))
-            for one in taken: await pool.release(one)
+            for connection in taken: await pool.release(connection)
 
     asyncio.run(main())
 """
@@ -291,7 +291,7 @@ PSYCOPG_GROWS = """
     with ConnectionPool(os.environ["POSTGRESQL"], min_size=1, max_size=3) as pool:
         taken = [pool.getconn() for _ in range({count})]
         print(len(taken))
-        for one in taken: pool.putconn(one)
+        for connection in taken: pool.putconn(connection)
 """
 PSYCOPG_GROWS_LATER = """
     import asyncio, os
@@ -301,7 +301,7 @@ PSYCOPG_GROWS_LATER = """
         async with AsyncConnectionPool(os.environ["POSTGRESQL"], min_size=1, max_size=3) as pool:
             taken = [await pool.getconn() for _ in range({count})]
             print(len(taken))
-            for one in taken: await pool.putconn(one)
+            for connection in taken: await pool.putconn(connection)
 
     asyncio.run(main())
 """
@@ -315,7 +315,7 @@ AIOMYSQL_GROWS = """
             password=os.environ["DB_PASSWORD"], db=os.environ["DB_NAME"], minsize=1, maxsize=3) as pool:
             taken = [await pool.acquire() for _ in range({count})]
             print(len(taken))
-            for one in taken: pool.release(one)
+            for connection in taken: pool.release(connection)
 
     asyncio.run(main())
 """

@@ -114,7 +114,7 @@ def test_an_await_is_found_in_its_run_by_where_it_stands() -> None:
     assert by_line == run
 
 
-def test_the_changed_line_is_told() -> None:
+def test_the_changed_line_is_reported() -> None:
     (run,) = runs(function('a = await get("a")\nb = await get("b")'))
     assert run.after == "a, b = await asyncio.gather(get('a'), get('b'))"
     (run,) = runs(function(LOOP.replace("        name = item.lower()\n", "        name = item\n")))

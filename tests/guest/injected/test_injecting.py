@@ -53,8 +53,8 @@ def test_a_heartbeat_names_the_line_that_blocks_the_loop(injected: Injected) -> 
     stalls = [line for line in injected.lines("heart") if "stall" in line]
     places = [place for line in stalls for place in line["places"]]
     own = [next(frame for frame in place["frames"] if frame["own"]) for place in places if place["frames"]]
-    assert {(Path(one["file"]).name, one["line"]) for one in own} <= {("shop.py", 5), ("shop.py", 6)}
-    assert ("shop.py", 5) in {(Path(one["file"]).name, one["line"]) for one in own}
+    assert {(Path(frame["file"]).name, frame["line"]) for frame in own} <= {("shop.py", 5), ("shop.py", 6)}
+    assert ("shop.py", 5) in {(Path(frame["file"]).name, frame["line"]) for frame in own}
     blocked, ran = (sum(place[name] for place in places) for name in ("blocked_s", "ran_s"))
     assert blocked > ran
 
@@ -124,7 +124,7 @@ def test_a_heartbeat_tells_where_tasks_wait_and_how_often_they_connect(injected:
     (injected.app / "shop.py").write_text(WAITING)
     injected.run(CONNECTING, {"heartbeat": {"late_s": 0.5}})
     seen = [line for line in injected.lines("heart") if "seen" in line]
-    waits = {one["text"]: one for line in seen for one in line["waits"]}
+    waits = {wait["text"]: wait for line in seen for wait in line["waits"]}
     assert waits["await asyncio.sleep(0.1)"]["inner"]
     outer = waits['price = await get("price")']
     assert not outer["inner"]

@@ -23,10 +23,10 @@ from tests.ward.cells import (
 from velodrome.guest.injected.bounds import BEYOND
 from velodrome.guest.injected.treating import WARM
 
-ASKED = """
+CALLING = """
 import asyncio
 
-def asked(app, path="/", **headers):
+def response_of(app, path="/", **headers):
     found = []
     scope = {"type": "http", "method": "GET", "path": path, "raw_path": path.encode(), "query_string": b"",
              "headers": [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()],
@@ -37,13 +37,13 @@ def asked(app, path="/", **headers):
         return {"type": "http.request", "body": b"", "more_body": False}
     async def send(message): found.append(message)
     asyncio.run(app(scope, receive, send))
-    return found[0]["status"], dict(found[0]["headers"]), b"".join(one.get("body", b"") for one in found[1:])
+    return found[0]["status"], dict(found[0]["headers"]), b"".join(message.get("body", b"") for message in found[1:])
 """
 
 
 @pytest.fixture
-def asking(injected: Injected) -> Injected:
-    (injected.app / "asked.py").write_text(ASKED)
+def calling(injected: Injected) -> Injected:
+    (injected.app / "calling.py").write_text(CALLING)
     return injected
 
 
@@ -61,17 +61,17 @@ def test_what_asgiref_runs_in_its_one_thread_runs_in_several(injected: Injected)
     assert injected.took() == {"sync-to-async"}
 
 
-def test_a_client_that_accepts_compression_is_answered_as_if_it_did_not(asking: Injected) -> None:
+def test_a_client_that_accepts_compression_is_answered_as_if_it_did_not(calling: Injected) -> None:
     program = """
-        from asked import asked
+        from calling import response_of
         from starlette.middleware.gzip import GZipMiddleware
         from starlette.responses import PlainTextResponse
-        status, headers, body = asked(GZipMiddleware(PlainTextResponse("x" * 2000)), accept_encoding="gzip")
+        status, headers, body = response_of(GZipMiddleware(PlainTextResponse("x" * 2000)), accept_encoding="gzip")
         print(status, headers.get(b"content-encoding"), len(body) == 2000)
     """
-    assert asking.run(program, {}, requires=(STARLETTE,)) == "200 b'gzip' False\n"
-    assert asking.run(program, {"compression": "off"}, requires=(STARLETTE,)) == "200 None True\n"
-    assert asking.took() == {"compression"}
+    assert calling.run(program, {}, requires=(STARLETTE,)) == "200 b'gzip' False\n"
+    assert calling.run(program, {"compression": "off"}, requires=(STARLETTE,)) == "200 None True\n"
+    assert calling.took() == {"compression"}
 
 
 DJANGO = """
@@ -96,10 +96,10 @@ FLASK = """
     print(app.test_client().get("/", headers={"Accept-Encoding": "gzip"}).headers.get("Content-Encoding"))
 """
 BROTLI = """
-    from asked import asked
+    from calling import response_of
     from brotli_asgi import BrotliMiddleware
     from starlette.responses import PlainTextResponse
-    _, headers, _ = asked(BrotliMiddleware(PlainTextResponse("x" * 2000)), accept_encoding="br")
+    _, headers, _ = response_of(BrotliMiddleware(PlainTextResponse("x" * 2000)), accept_encoding="br")
     print(headers[b"content-encoding"].decode() if b"content-encoding" in headers else None)
 """
 AIOHTTP = """
@@ -121,11 +121,11 @@ AIOHTTP = """
     ids=["Django", "Flask", "Brotli", "aiohttp"],
 )
 def test_what_other_frameworks_compress_is_not_compressed(
-    asking: Injected, program: str, requires: tuple[str, ...], encoding: str
+    calling: Injected, program: str, requires: tuple[str, ...], encoding: str
 ) -> None:
-    assert asking.run(program, {}, requires=requires) == f"{encoding}\n"
-    assert asking.run(program, {"compression": "off"}, requires=requires) == "None\n"
-    assert asking.took() == {"compression"}
+    assert calling.run(program, {}, requires=requires) == f"{encoding}\n"
+    assert calling.run(program, {"compression": "off"}, requires=requires) == "None\n"
+    assert calling.took() == {"compression"}
 
 
 def test_what_an_app_compresses_itself_is_stored_with_the_same_content(injected: Injected) -> None:
@@ -138,7 +138,7 @@ def test_what_an_app_compresses_itself_is_stored_with_the_same_content(injected:
                 file.write(body)
             return out.getvalue()
         every = gzip.compress(body, compresslevel=9), zlib.compress(body), zlib.compress(body, level=6), pieces()
-        print(*(len(one) > 2000 for one in every), len(gzip.compress(b"y" * 100)) < 100)
+        print(*(len(packed) > 2000 for packed in every), len(gzip.compress(b"y" * 100)) < 100)
         assert gzip.decompress(every[0]) == zlib.decompress(every[1]) == gzip.decompress(every[3]) == body
     """
     assert injected.run(program, {"compression": "stored"}) == "True True True True True\n"
@@ -149,8 +149,8 @@ def test_what_an_app_compresses_itself_is_stored_with_the_same_content(injected:
 def test_clients_that_are_made_alike_share_one_tls_context(injected: Injected) -> None:
     program = """
         import ssl
-        one, other, third = (ssl.create_default_context(**how) for how in ({}, {}, {"cadata": None}))
-        print(one is other, one is third)
+        first, other, third = (ssl.create_default_context(**how) for how in ({}, {}, {"cadata": None}))
+        print(first is other, first is third)
     """
     assert injected.run(program, {}) == "False False\n"
     assert injected.run(program, {"tls-context": "shared"}) == "True False\n"
@@ -164,7 +164,7 @@ def test_a_client_of_httpx_takes_the_context_that_is_there(injected: Injected) -
 
 
 VALIDATED = """
-    from asked import asked
+    from calling import response_of
     from fastapi import FastAPI
     from pydantic import BaseModel
     class Article(BaseModel):
@@ -177,23 +177,23 @@ VALIDATED = """
     async def models() -> list[Article]: return [Article(number=1, price=2.5)]
     @app.get("/other")
     async def other() -> list[Article]: return [{"number": "1", "price": 2, "secret": 3}]
-    print([asked(app, "PATH")[2] for _ in range(5)])
+    print([response_of(app, "PATH")[2] for _ in range(5)])
 """
 
 
 @pytest.mark.parametrize(("path", "took"), [("same", True), ("models", True), ("other", False)])
 def test_validation_is_left_out_only_where_the_response_is_the_same(
-    asking: Injected, path: str, took: bool
+    calling: Injected, path: str, took: bool
 ) -> None:
     program = VALIDATED.replace("PATH", f"/{path}")
-    before = asking.run(program, {}, requires=(FASTAPI,))
-    assert asking.run(program, {"validation": "off"}, requires=(FASTAPI,)) == before
-    assert asking.took() == ({"validation"} if took else set())
+    before = calling.run(program, {}, requires=(FASTAPI,))
+    assert calling.run(program, {"validation": "off"}, requires=(FASTAPI,)) == before
+    assert calling.took() == ({"validation"} if took else set())
 
 
-def test_base_middleware_in_one_task_answers_the_same(asking: Injected) -> None:
+def test_base_middleware_in_one_task_answers_the_same(calling: Injected) -> None:
     program = """
-        from asked import asked
+        from calling import response_of
         from starlette.middleware.base import BaseHTTPMiddleware
         from starlette.responses import StreamingResponse
         async def parts():
@@ -204,13 +204,13 @@ def test_base_middleware_in_one_task_answers_the_same(asking: Injected) -> None:
             return response
         async def app(scope, receive, send):
             await StreamingResponse(parts(), 201)(scope, receive, send)
-        print(asked(BaseHTTPMiddleware(app, dispatch)))
+        print(response_of(BaseHTTPMiddleware(app, dispatch)))
     """
-    before = asking.run(program, {}, requires=(STARLETTE,))
+    before = calling.run(program, {}, requires=(STARLETTE,))
     assert "201" in before
     assert "ab" in before
-    assert asking.run(program, {"base-middleware": "one-task"}, requires=(STARLETTE,)) == before
-    assert asking.took() == {"base-middleware"}
+    assert calling.run(program, {"base-middleware": "one-task"}, requires=(STARLETTE,)) == before
+    assert calling.took() == {"base-middleware"}
 
 
 def test_no_span_is_recorded(injected: Injected) -> None:
@@ -259,8 +259,8 @@ def test_django_keeps_its_connections(injected: Injected) -> None:
     program = """
         import django
         from django.conf import settings
-        one = {"ENGINE": "django.db.backends.sqlite3", "NAME": "shop.sqlite", "CONN_MAX_AGE": 0}
-        settings.configure(DATABASES={"default": one})
+        database = {"ENGINE": "django.db.backends.sqlite3", "NAME": "shop.sqlite", "CONN_MAX_AGE": 0}
+        settings.configure(DATABASES={"default": database})
         django.setup()
         from django.db import close_old_connections, connection
         from django.db.backends.signals import connection_created
@@ -280,13 +280,13 @@ def test_django_keeps_its_connections(injected: Injected) -> None:
 def test_a_name_is_looked_up_once(injected: Injected) -> None:
     program = """
         import _socket, socket
-        asked, before = [], _socket.getaddrinfo
+        looked_up, before = [], _socket.getaddrinfo
         def counted(*args):
-            asked.append(args[0])
+            looked_up.append(args[0])
             return before(*args)
         _socket.getaddrinfo = counted
         every = [socket.getaddrinfo("127.0.0.1", 80) for _ in range(3)]
-        print(len(asked), every[0] == every[2])
+        print(len(looked_up), every[0] == every[2])
     """
     assert injected.run(program, {}) == "3 True\n"
     assert injected.run(program, {"resolved": "once"}) == "1 True\n"
@@ -302,11 +302,14 @@ def test_urllib3_keeps_more_pools(injected: Injected) -> None:
         {more}
         print(manager.connection_from_url("http://shop") is first)
     """
-    one, two = program.format(more=""), program.format(more='manager.connection_from_url("http://bank")')
-    assert injected.run(two, {}, requires=(REQUESTS,)) == "False\n"
-    assert injected.run(one, {"urllib3-connections": 200}, requires=(REQUESTS,)) == "True\n"
+    one_pool, two_pools = (
+        program.format(more=""),
+        program.format(more='manager.connection_from_url("http://bank")'),
+    )
+    assert injected.run(two_pools, {}, requires=(REQUESTS,)) == "False\n"
+    assert injected.run(one_pool, {"urllib3-connections": 200}, requires=(REQUESTS,)) == "True\n"
     assert injected.took() == set()
-    assert injected.run(two, {"urllib3-connections": 200}, requires=(REQUESTS,)) == "True\n"
+    assert injected.run(two_pools, {"urllib3-connections": 200}, requires=(REQUESTS,)) == "True\n"
     assert injected.took() == {"urllib3-connections"}
 
 
@@ -326,7 +329,7 @@ def test_blas_computes_in_one_thread_whatever_the_app_set(injected: Injected) ->
         import numpy, os, threadpoolctl, time
         threadpoolctl.threadpool_limits(4)
         open(os.environ["WARM"], "w").close()
-        def count(): return {one["num_threads"] for one in threadpoolctl.threadpool_info()}
+        def count(): return {pool["num_threads"] for pool in threadpoolctl.threadpool_info()}
         until = time.monotonic() + 20
         while count() != {1} and time.monotonic() < until: time.sleep(0.01)
         print(count())
@@ -403,12 +406,12 @@ def test_a_heartbeat_watches_loops_that_are_tornados_own(injected: Injected) -> 
     loop = """
         import time
         class PollIOLoop:
-            def __init__(self): self.asked = []
-            def add_callback(self, callback): self.asked.append(callback)
+            def __init__(self): self.callbacks = []
+            def add_callback(self, callback): self.callbacks.append(callback)
             def start(self):
                 for _ in range(4):
                     time.sleep(0.2)
-                    while self.asked: self.asked.pop()()
+                    while self.callbacks: self.callbacks.pop()()
     """
     (injected.app / "tornado" / "ioloop.py").write_text(loop.replace("\n        ", "\n"))
     program = "from tornado.ioloop import PollIOLoop\nPollIOLoop().start()"
@@ -441,7 +444,7 @@ ONE_SESSION = """
             await session.connection()
             query = text("select waits()")
             found = await asyncio.gather(*(session.execute(query) for _ in range(4)))
-            print([one.scalar() for one in found], await session.scalar(query), most)
+            print([result.scalar() for result in found], await session.scalar(query), most)
         await engine.dispose()
     asyncio.run(main())
 """
@@ -467,8 +470,8 @@ PRICES = """
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("Shop", handlers),))
     address = "127.0.0.1:%d" % server.add_insecure_port("127.0.0.1:0")
     server.start()
-    with grpc.insecure_channel(address) as one, grpc.insecure_channel(address, [("grpc.x", 1)]) as two:
-        for channel in (one, two):
+    with grpc.insecure_channel(address) as first, grpc.insecure_channel(address, [("grpc.x", 1)]) as second:
+        for channel in (first, second):
             call = channel.unary_unary("/Shop/Price")
             print(call(b"a"), call.with_call(b"b")[0], call.future(b"c").result())
     print(len(peers))
@@ -715,8 +718,8 @@ def test_django_keeps_what_the_app_closes_once_it_is_warm(injected: Injected) ->
         import os, pathlib, time
         import django
         from django.conf import settings
-        one = {"ENGINE": "django.db.backends.sqlite3", "NAME": "shop.sqlite", "CONN_MAX_AGE": None}
-        settings.configure(DATABASES={"default": one})
+        database = {"ENGINE": "django.db.backends.sqlite3", "NAME": "shop.sqlite", "CONN_MAX_AGE": None}
+        settings.configure(DATABASES={"default": database})
         django.setup()
         from django.db import connection, transaction
         from django.db.backends.signals import connection_created

@@ -112,16 +112,16 @@ def test_a_loop_of_before_a_fork_serves_in_the_child_with_an_epoll_of_its_own(
         server = loop.run_until_complete(asyncio.start_server(handle, "127.0.0.1", 0))
         port = server.sockets[0].getsockname()[1]
         before = loop._selector.fileno(), loop._ssock.getsockname()
-        def ask():
+        def fetch():
             with socket.create_connection(("127.0.0.1", port)) as client:
                 client.sendall(b"hello\\n")
                 return client.recv(9)
         child = os.fork()
         if not child:
             # In the child by a thread of its own: it also has to be woken by one.
-            said = loop.run_until_complete(loop.run_in_executor(None, ask))
-            os._exit(0 if said == b"hello\\n" else 1)
-        print(os.waitpid(child, 0)[1], loop.run_until_complete(loop.run_in_executor(None, ask)))
+            reply = loop.run_until_complete(loop.run_in_executor(None, fetch))
+            os._exit(0 if reply == b"hello\\n" else 1)
+        print(os.waitpid(child, 0)[1], loop.run_until_complete(loop.run_in_executor(None, fetch)))
     """
     assert injected.run(program, {"own-epoll": True}, version) == "0 b'hello\\n'\n"
     assert injected.took() == {"own-epoll"}
@@ -160,14 +160,14 @@ def test_live_objects_are_counted_when_the_host_asks_for_it_in_each_process(inje
             while time.monotonic() < until:
                 time.sleep(0.02)
                 lines = open(file).read().splitlines() if os.path.exists(file) else []
-                blocks = [json.loads(one)["blocks"] for one in lines if json.loads(one)["number"] == number]
+                blocks = [json.loads(line)["blocks"] for line in lines if json.loads(line)["number"] == number]
                 if blocks: return blocks[0]
         if os.fork() == 0:
             first = counted(0, os.getpid())
             kept = [[] for _ in range(10_000)]
             loops = [[] for _ in range(10_000)]
-            for one in loops: one.append(one)
-            del loops, one
+            for loop in loops: loop.append(loop)
+            del loops, loop
             print(9_000 < counted(1, os.getpid()) - first < 12_000)
             del kept
             print(abs(counted(2, os.getpid()) - first) < 1_000)
@@ -209,11 +209,11 @@ def test_requests_that_are_the_same_reach_the_app_behind_the_first_and_others_be
         async def main():
             paths = ["/one"] * 4 + ["/two"] * 4
             scopes = [{"type": "http", "method": "GET", "path": path, "query_string": b""} for path in paths]
-            await asyncio.gather(*(config.loaded_app(one, None, None) for one in scopes))
+            await asyncio.gather(*(config.loaded_app(scope, None, None) for scope in scopes))
         asyncio.run(main())
         with ThreadPoolExecutor(8) as pool:
             environs = [{"REQUEST_METHOD": "GET", "PATH_INFO": path} for path in ["/three", "/four"] * 4]
-            list(pool.map(lambda one: worker.wsgi(one, None), environs))
+            list(pool.map(lambda environ: worker.wsgi(environ, None), environs))
         print(*sorted(served.calls))
     """
     assert injected.run(program, {"single-flight": True}) == "/four /one /three /two\n"
@@ -224,20 +224,20 @@ def test_threads_that_a_fork_leaves_behind_are_in_what_the_childs_heartbeat_says
     program = """
         import json, os, pathlib, threading, time
         folder = pathlib.Path(json.loads(os.environ["VELODROME_INJECTED"])["folder"])
-        def wait_until_it_said():
+        def wait_until_reported():
             mine, until = folder / f"heart-{os.getpid()}.jsonl", time.monotonic() + 20
             while time.monotonic() < until and not (mine.exists() and '"seen"' in mine.read_text()):
                 time.sleep(0.02)
         threading.Thread(target=time.sleep, args=(30,), name="sender", daemon=True).start()
         child = os.fork()
         if not child:
-            wait_until_it_said()
+            wait_until_reported()
             os._exit(0)
         os.waitpid(child, 0)
-        wait_until_it_said()
+        wait_until_reported()
         print(child)
     """
     child = int(injected.run(program, {"heartbeat": {"late_s": 0.5}}))
     assert child
-    said = {tuple(line["left_behind"]) for line in injected.lines("heart") if "seen" in line}
-    assert said == {(), ("sender",)}
+    left_behind = {tuple(line["left_behind"]) for line in injected.lines("heart") if "seen" in line}
+    assert left_behind == {(), ("sender",)}

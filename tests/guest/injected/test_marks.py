@@ -82,4 +82,4 @@ def test_the_innermost_code_of_the_app_that_calls_it_is_named_or_else_the_neares
 
 
 def test_every_mark_has_one_name() -> None:
-    assert set(NAMES) == {one.name for one in MARKS}
+    assert set(NAMES) == {mark.name for mark in MARKS}

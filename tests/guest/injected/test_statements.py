@@ -4,7 +4,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from tests.guest.injected.conftest import HEARTBEAT, TOLD, Injected
+from tests.guest.injected.conftest import HEARTBEAT, UNTIL_REPORTED, Injected
 from tests.ward.cells import ASYNC_SESSIONS, DJANGO, REDIS, SQLALCHEMY
 
 from velodrome.guest.injected.statements import OPENING, normalize
@@ -61,9 +61,9 @@ def sent(injected: Injected) -> Counter[tuple[str, str]]:
     """Return how often each statement was sent from which line of the app."""
     found: Counter[tuple[str, str]] = Counter()
     for line in injected.lines("heart"):
-        for one in line.get("statements", ()):
-            assert Path(one["file"]).name == "shop.py"
-            found[one["statement"], one["text"]] += one["times"]
+        for statement in line.get("statements", ()):
+            assert Path(statement["file"]).name == "shop.py"
+            found[statement["statement"], statement["text"]] += statement["times"]
     return found
 
 
@@ -77,11 +77,11 @@ def sent(injected: Injected) -> Counter[tuple[str, str]]:
         pytest.param(VIEWS, (DJANGO,), id="django"),
     ],
 )
-def test_each_statement_is_told_once_by_the_line_that_sends_it(
+def test_each_statement_is_reported_once_by_the_line_that_sends_it(
     injected: Injected, source: str, requires: tuple[str, ...]
 ) -> None:
     (injected.app / "shop.py").write_text(source)
-    injected.run("import shop" + TOLD, HEARTBEAT, requires=requires)
+    injected.run("import shop" + UNTIL_REPORTED, HEARTBEAT, requires=requires)
     lines = [line.strip() for line in source.splitlines() if "SELECT" in line]
     found = {key: times for key, times in sent(injected).items() if key[0].startswith("SELECT")}
     assert found == {("SELECT ? WHERE ? = ?", lines[0]): 4, ("SELECT ?, ?", lines[1]): 1}
@@ -124,10 +124,10 @@ asyncio.run(main())
 
 
 @pytest.mark.parametrize("source", [CLIENT, ON_LOOP])
-def test_commands_of_redis_are_told_without_what_names_one_key(injected: Injected, source: str) -> None:
+def test_commands_of_redis_are_reported_without_what_names_one_key(injected: Injected, source: str) -> None:
     (injected.app / "server.py").write_text(SERVER)
     (injected.app / "shop.py").write_text(source)
-    injected.run("import shop" + TOLD, HEARTBEAT, requires=(REDIS,))
+    injected.run("import shop" + UNTIL_REPORTED, HEARTBEAT, requires=(REDIS,))
     found = {key: times for key, times in sent(injected).items() if key[0].startswith("GET")}
     assert found == {("GET item:?", next(line.strip() for line in source.splitlines() if ".get(" in line)): 4}
 
@@ -144,14 +144,14 @@ for read in (list, lambda cursor: cursor.fetchall(), lambda cursor: [cursor.fetc
 
 def test_reading_the_rows_of_sqlite_takes_the_time_of_their_statement(injected: Injected) -> None:
     (injected.app / "shop.py").write_text(READS)
-    injected.run("import shop" + TOLD, HEARTBEAT)
-    every = [one for line in injected.lines("heart") for one in line.get("statements", ())]
-    (one,) = [one for one in every if one["statement"] != OPENING]
-    assert {(each["times"], each["text"]) for each in every if each is not one} == {
+    injected.run("import shop" + UNTIL_REPORTED, HEARTBEAT)
+    every = [statement for line in injected.lines("heart") for statement in line.get("statements", ())]
+    (reading,) = [statement for statement in every if statement["statement"] != OPENING]
+    assert {(each["times"], each["text"]) for each in every if each is not reading} == {
         (1, 'connection = sqlite3.connect(":memory:")')
     }
-    assert (one["times"], one["text"]) == (3, "read(connection.execute(rows))")
-    assert 0.3 <= one["seconds"] < 0.6
+    assert (reading["times"], reading["text"]) == (3, "read(connection.execute(rows))")
+    assert 0.3 <= reading["seconds"] < 0.6
 
 
 def test_chosen_statements_take_longer_and_others_as_long_as_before(injected: Injected) -> None:
@@ -171,12 +171,12 @@ def test_chosen_statements_take_longer_and_others_as_long_as_before(injected: In
 def test_coroutines_wait_beside_each_other_for_statements_that_take_longer(injected: Injected) -> None:
     program = """
         import asyncio, aiosqlite, time
-        async def ask():
+        async def select():
             async with aiosqlite.connect(":memory:") as connection:
                 await connection.execute("SELECT 1")
         async def main():
             began = time.perf_counter()
-            await asyncio.gather(*(ask() for _ in range(8)))
+            await asyncio.gather(*(select() for _ in range(8)))
             return time.perf_counter() - began
         print(0.2 <= asyncio.run(main()) < 1.2)
     """

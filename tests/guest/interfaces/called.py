@@ -207,8 +207,8 @@ def call_served(start: Callable[[Any], Any]) -> Callable[[Any, Recipe, bytes], A
     def call(app: Any, recipe: Recipe, upload: bytes) -> Answer:
         async def meet() -> Answer:
             port = await start(app)
-            ask = lambda: over(HTTPConnection("127.0.0.1", port, timeout=20), recipe, upload)  # noqa: E731
-            return await asyncio.get_running_loop().run_in_executor(None, ask)
+            exchange = lambda: over(HTTPConnection("127.0.0.1", port, timeout=20), recipe, upload)  # noqa: E731
+            return await asyncio.get_running_loop().run_in_executor(None, exchange)
 
         return asyncio.run(meet())
 

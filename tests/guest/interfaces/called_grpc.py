@@ -1,4 +1,4 @@
-"""As `called.py`, for interfaces that serve gRPC: their own library serves the handler, and its client asks.
+"""As `called.py`, for interfaces that serve gRPC: their own library serves the handler, and its client calls it.
 
 A status of gRPC is reported as the HTTP status that it stands for.
 """

@@ -67,14 +67,14 @@ def third_party() -> Iterator[str]:
 
 
 @dataclass(frozen=True)
-class Told:
+class Answer:
     status: int
     length: int
     right: bool
     seconds: float
 
 
-Ask = Callable[[list[dict[str, Any]]], list[Told]]
+Send = Callable[[list[dict[str, Any]]], list[Answer]]
 
 
 def case(recipe: Recipe, upstream: str, upload: int | None = None) -> dict[str, Any]:
@@ -87,7 +87,7 @@ DAILY = {"asgi", "wsgi", "rsgi", "tornado", "aiohttp", "grpc", "grpc_aio", "sock
 """One of each idiom: how a handler waits, refuses and fails is compiled for the idiom, not for the framework."""
 some = pytest.mark.parametrize(
     "interface",
-    [pytest.param(one, marks=() if one in DAILY else pytest.mark.exhaustive) for one in INTERFACES],
+    [pytest.param(name, marks=() if name in DAILY else pytest.mark.exhaustive) for name in INTERFACES],
     indirect=True,
     scope="module",
 )
@@ -100,8 +100,8 @@ def interface(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="module")
-def ask(interface: str) -> Ask:
-    """Ask handlers of one interface; all cases of a call are asked by one process."""
+def send(interface: str) -> Send:
+    """Call handlers of one interface; all cases that are sent together are called by one process."""
     serving = [stack for stack in catalog.stacks().values() if stack.interface == interface]
     runnable = [stack for stack in serving if environment.available(stack) is None]
     if not runnable:
@@ -110,17 +110,17 @@ def ask(interface: str) -> Ask:
     program = Path(__file__).with_name(PROGRAMS[catalog.interface(interface).protocol])
     env = {"PYTHONPATH": str(guest_tree.export()), "PATH": os.environ["PATH"], "PYTHONNOUSERSITE": "1"}
 
-    def ask(cases: list[dict[str, Any]]) -> list[Told]:
+    def send(cases: list[dict[str, Any]]) -> list[Answer]:
         command = [str(python), "-P", str(program), interface]
         done = subprocess.run(
             command, input=json.dumps(cases), env=env, capture_output=True, text=True, timeout=90, check=False
         )
         assert done.returncode == 0, done.stderr
-        told = [Told(**json.loads(line)) for line in done.stdout.splitlines()]
-        assert all(one.status for one in told), done.stderr
-        return told
+        answers = [Answer(**json.loads(line)) for line in done.stdout.splitlines()]
+        assert all(answer.status for answer in answers), done.stderr
+        return answers
 
-    return ask
+    return send
 
 
 def serves(interface: str, recipe: Recipe) -> bool:
@@ -131,48 +131,48 @@ def serves(interface: str, recipe: Recipe) -> bool:
 
 @pytest.fixture
 def whole(interface: str) -> None:
-    """Leave out interfaces whose handlers do not do everything a recipe may ask for."""
+    """Leave out interfaces whose handlers do not do everything a recipe may need."""
     if not serves(interface, AT_ONCE):
         pytest.skip(f"{interface} answers a body and no more")
 
 
 def test_every_recipe_is_answered_rightly_and_not_too_early(
-    ask: Ask, third_party: str, interface: str
+    send: Send, third_party: str, interface: str
 ) -> None:
     recipes = [recipe for recipe in RECIPES.values() if serves(interface, recipe)]
-    answers = ask([case(recipe, third_party) for recipe in recipes])
-    for recipe, told in zip(recipes, answers, strict=True):
-        assert (recipe.name, told.status, told.right) == (recipe.name, 200, True), told
-        assert told.seconds * 1000 >= recipe.wait_ms - 1, recipe.name
+    answers = send([case(recipe, third_party) for recipe in recipes])
+    for recipe, answer in zip(recipes, answers, strict=True):
+        assert (recipe.name, answer.status, answer.right) == (recipe.name, 200, True), answer
+        assert answer.seconds * 1000 >= recipe.wait_ms - 1, recipe.name
 
 
 @some
 @pytest.mark.usefixtures("whole")
-def test_what_is_done_at_once_takes_as_long_as_the_longest_of_it(ask: Ask, third_party: str) -> None:
+def test_what_is_done_at_once_takes_as_long_as_the_longest_of_it(send: Send, third_party: str) -> None:
     in_turn_ms = sum(map(wait_ms, AT_ONCE.every_step))
     until = time.monotonic() + DEADLINE_S  # a busy machine delays some; one after the other none is that fast
-    while (told := ask([case(AT_ONCE, third_party)])[0]).seconds * 1000 >= in_turn_ms - 100:
+    while (answer := send([case(AT_ONCE, third_party)])[0]).seconds * 1000 >= in_turn_ms - 100:
         assert time.monotonic() < until, (
-            f"{told.seconds * 1000:.0f} ms; one after the other it is {in_turn_ms:.0f}"
+            f"{answer.seconds * 1000:.0f} ms; one after the other it is {in_turn_ms:.0f}"
         )
 
 
 @some
 @pytest.mark.usefixtures("whole")
-def test_an_upload_of_another_length_is_refused(ask: Ask) -> None:
+def test_an_upload_of_another_length_is_refused(send: Send) -> None:
     recipe = RECIPES["upload-1mb"]
     lengths = (recipe.upload_bytes - 1, recipe.upload_bytes + 1, 0)
-    for told in ask([case(recipe, "", length) for length in lengths]):
-        assert (told.status, told.length) == (400, 0)
+    for answer in send([case(recipe, "", length) for length in lengths]):
+        assert (answer.status, answer.length) == (400, 0)
 
 
 @some
 @pytest.mark.usefixtures("whole")
-def test_a_third_party_that_fails_or_is_not_there_is_a_bad_gateway(ask: Ask, third_party: str) -> None:
+def test_a_third_party_that_fails_or_is_not_there_is_a_bad_gateway(send: Send, third_party: str) -> None:
     """A branch that fails fails the whole, too."""
     branch = Recipe("a-branch", "asks in one of two branches", (Together((Sleep(5), Call(1))), Body(84)))
     recipes = [branch, *(recipe for recipe in RECIPES.values() if recipe.calls_upstream)]
     failing = [(recipe, upstream) for recipe in recipes for upstream in (third_party + "/broken", NOBODY)]
-    answers = ask([case(recipe, upstream) for recipe, upstream in failing])
-    for (recipe, upstream), told in zip(failing, answers, strict=True):
-        assert (recipe.name, upstream, told.status, told.length) == (recipe.name, upstream, 502, 0)
+    answers = send([case(recipe, upstream) for recipe, upstream in failing])
+    for (recipe, upstream), answer in zip(failing, answers, strict=True):
+        assert (recipe.name, upstream, answer.status, answer.length) == (recipe.name, upstream, 502, 0)

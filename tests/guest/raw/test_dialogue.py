@@ -1,4 +1,4 @@
-"""A connection told of events: it answers in order, never more than its client takes, and ends as it should."""
+"""Events are handed to a connection: it answers in order, never more than its client takes, and ends as it should."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,7 +9,7 @@ GET = b"GET / HTTP/1.1\r\n\r\n"
 LAST = b"GET / HTTP/1.0\r\n\r\n"
 
 
-class Told(Dialogue):
+class Connection(Dialogue):
     """Its client takes as many bytes as it was given room for."""
 
     def __init__(self, respond: Callable[[Any, bytes, bool], None], room: int = 1 << 30) -> None:
@@ -46,37 +46,37 @@ def numbered() -> Callable[[Any, bytes, bool], None]:
 
 
 def test_no_more_is_answered_than_the_client_takes() -> None:
-    told = Told(numbered(), room=7)
-    assert told.arrived(GET * 4) == WRITE
-    assert told.taken == b"<000><0"
-    assert told.take(2) == WRITE
-    assert told.taken == b"<000><001"
-    assert told.take(100) == READ
-    assert told.taken == b"<000><001><002><003>"
+    connection = Connection(numbered(), room=7)
+    assert connection.arrived(GET * 4) == WRITE
+    assert connection.taken == b"<000><0"
+    assert connection.take(2) == WRITE
+    assert connection.taken == b"<000><001"
+    assert connection.take(100) == READ
+    assert connection.taken == b"<000><001><002><003>"
 
 
 def test_a_last_request_ends_it_once_its_answer_is_gone_and_nothing_behind_it_is_answered() -> None:
-    told = Told(numbered(), room=3)
-    assert told.arrived(LAST + GET) == WRITE
-    assert told.take(2) == GONE
-    assert told.taken == b"<000>"
+    connection = Connection(numbered(), room=3)
+    assert connection.arrived(LAST + GET) == WRITE
+    assert connection.take(2) == GONE
+    assert connection.taken == b"<000>"
 
 
 def test_a_refused_client_is_heard_out_but_not_listened_to() -> None:
-    told = Told(numbered())
-    assert told.arrived(GET + b"DELETE / HTTP/1.1\r\n\r\n") == LINGER
-    assert told.taken.startswith(b"<000>HTTP/1.1 405 ")
-    assert told.shuts == 1
-    assert told.arrived(GET) == READ
-    assert told.shuts == 1
-    assert told.taken.count(b"<") == 1
+    connection = Connection(numbered())
+    assert connection.arrived(GET + b"DELETE / HTTP/1.1\r\n\r\n") == LINGER
+    assert connection.taken.startswith(b"<000>HTTP/1.1 405 ")
+    assert connection.shuts == 1
+    assert connection.arrived(GET) == READ
+    assert connection.shuts == 1
+    assert connection.taken.count(b"<") == 1
 
 
 def test_whether_it_will_hear_next_is_known() -> None:
-    asked_once, asked_twice, asked_last = (Told(numbered(), room=0) for _ in range(3))
-    asked_once.arrived(GET)
-    asked_twice.arrived(GET + GET)
-    asked_last.arrived(LAST)
-    assert asked_once.hears_next
-    assert not asked_twice.hears_next
-    assert not asked_last.hears_next
+    after_one, after_two, after_last = (Connection(numbered(), room=0) for _ in range(3))
+    after_one.arrived(GET)
+    after_two.arrived(GET + GET)
+    after_last.arrived(LAST)
+    assert after_one.hears_next
+    assert not after_two.hears_next
+    assert not after_last.hears_next

@@ -11,8 +11,8 @@ RECIPES = catalog.recipes()
 
 
 def test_those_that_the_questions_are_about_are_there() -> None:
-    asked = "hello large sleep-50ms third-party-200ms chain-125ms cpu-2ms upload-1mb stream query"
-    assert set(asked.split()) <= set(RECIPES)
+    names = "hello large sleep-50ms third-party-200ms chain-125ms cpu-2ms upload-1mb stream query"
+    assert set(names.split()) <= set(RECIPES)
 
 
 @pytest.mark.parametrize("recipe", RECIPES.values(), ids=RECIPES)

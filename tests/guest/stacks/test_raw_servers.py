@@ -71,12 +71,12 @@ def serving(stack: Stack, recipe: Recipe, **knobs: int) -> Iterator[Served]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     app = f"velodrome.guest.interfaces.{stack.interface}:app"
-    told = stack.command(Launch("127.0.0.1", port, app, stack.settings(knobs)))
+    command = stack.command(Launch("127.0.0.1", port, app, stack.settings(knobs)))
     python = str(environment.environment_for(stack).python)
     mark = secrets.token_hex(12)
-    env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(guest_tree.export()), "MARK": mark, **told.env}
+    env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(guest_tree.export()), "MARK": mark, **command.env}
     env[RECIPE_VARIABLE] = recipe.to_json()
-    process = subprocess.Popen([python, *told.argv], env=env, stderr=subprocess.PIPE)
+    process = subprocess.Popen([python, *command.argv], env=env, stderr=subprocess.PIPE)
     served = Served(process, port, mark)
 
     def listens() -> bool:
@@ -149,7 +149,7 @@ def test_requests_sent_without_waiting_are_all_answered_where_the_connection_is_
         assert served.talk(get() * 3) == first * answers
 
 
-def test_answers_are_whole_for_a_client_that_has_said_all_and_reads_late(stack: Stack) -> None:
+def test_answers_are_whole_for_a_client_that_has_sent_all_and_reads_late(stack: Stack) -> None:
     recipe = RECIPES["large"]
     many = 40  # 8.8 MB: more than both sockets hold, so most of it waits in the server
     with serving(stack, recipe) as served, served.connect() as connection:
@@ -162,7 +162,7 @@ def test_answers_are_whole_for_a_client_that_has_said_all_and_reads_late(stack: 
             assert response.read() == recipe.answer(), f"answer {number} is not what it should be"
         # A server that ends the connection with requests unread resets it.
         with contextlib.suppress(ConnectionResetError):
-            assert reader.read() == b"", "more than was asked for"
+            assert reader.read() == b"", "more than was requested"
         assert len(served.talk(get())) > 220_000, "it does not serve any more"
 
 
@@ -184,9 +184,9 @@ def test_sigterm_ends_all_processes_at_once_whatever_clients_hold_open(stack: St
         idle = served.connect()
         served.process.send_signal(signal.SIGTERM)
         started = time.monotonic()
-        _, said = served.process.communicate(timeout=PATIENCE_S)
+        _, errors = served.process.communicate(timeout=PATIENCE_S)
         assert time.monotonic() - started < 5
-        assert (served.process.returncode, said.decode()) == (0, "")
+        assert (served.process.returncode, errors.decode()) == (0, "")
         assert served.processes() == [], "a child outlives its parent"
         idle.close()
 
@@ -200,10 +200,10 @@ def test_sigterm_while_it_forks_leaves_none_and_says_nothing(name: str, pause_s:
     with serving(catalog.stack(name), RECIPES["hello"], workers=workers) as served:
         time.sleep(pause_s)  # into its forking; not a wait for anything
         served.process.terminate()
-        _, said = served.process.communicate(timeout=PATIENCE_S)
+        _, errors = served.process.communicate(timeout=PATIENCE_S)
         assert served.process.returncode == 0
         if name != "published-prefork":  # as published, processes share one selector, and say so now and then
-            assert said.decode() == ""
+            assert errors.decode() == ""
         assert served.processes() == [], "a child outlives its parent"
 
 

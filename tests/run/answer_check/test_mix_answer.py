@@ -1,4 +1,4 @@
-"""A mix is asked request by request before it is sent as a load."""
+"""A mix is tried request by request before it is sent as a load."""
 
 import re
 import socket
@@ -32,14 +32,14 @@ def shop(seen: list[str]) -> Handler:
     return handler
 
 
-def test_each_request_is_asked_once_and_filled_in() -> None:
+def test_each_request_is_sent_once_and_filled_in() -> None:
     seen: list[str] = []
     with listening(shop(seen)) as url:
         assert answer_check.ask_mix(Target.of_requests(url, (ITEM, ORDER)), 5.0) is None
     assert seen == ["GET /items/7?full=1 HTTP/1.1", "POST /orders HTTP/1.1"]
 
 
-def test_a_few_wrong_answers_are_told_and_left_to_the_load_to_count() -> None:
+def test_a_few_wrong_answers_are_reported_and_left_to_the_load_to_count() -> None:
     with listening(shop([])) as url:
         answer = answer_check.ask_mix(Target.of_requests(url, (ITEM, ORDER, LOST)), 5.0)
     assert isinstance(answer, Partly)
@@ -57,7 +57,7 @@ def test_a_few_wrong_answers_are_told_and_left_to_the_load_to_count() -> None:
         ((Request("item", "/items/7?full=1", expect_contains="eight"), LOST), r"^lost: .* \(2 of 2"),
     ],
 )
-def test_a_mix_that_is_mostly_answered_wrong_is_told_by_its_worst(
+def test_a_mix_that_is_mostly_answered_wrong_is_reported_by_its_worst(
     requests: tuple[Request, ...], sentence: str
 ) -> None:
     with listening(shop([])) as url:
@@ -75,16 +75,16 @@ def test_a_server_that_is_not_there_or_says_nothing_is_not_wrong() -> None:
 
 
 def test_a_server_is_ready_when_its_mix_is_answered() -> None:
-    def ask(*requests: Request) -> Ready | NotReady:
+    def readiness_of(*requests: Request) -> Ready | NotReady:
         return await_right_answer(
             Target.of_requests(url, requests), lambda: None, time.monotonic(), deadline_s=2.0
         )
 
     with listening(shop([])) as url:
-        assert isinstance(ask(ITEM, ORDER), Ready)
-        assert isinstance(ask(Request("plain", "/items/7?full=1")), Ready), "the query is asked too"
-        partly = ask(ITEM, LOST)
-        refused = ask(LOST, Request("void", "/void"))
+        assert isinstance(readiness_of(ITEM, ORDER), Ready)
+        assert isinstance(readiness_of(Request("plain", "/items/7?full=1")), Ready), "the query is sent too"
+        partly = readiness_of(ITEM, LOST)
+        refused = readiness_of(LOST, Request("void", "/void"))
     assert isinstance(partly, Ready)
     assert partly.wrong.startswith("lost: it answers wrongly")
     assert isinstance(refused, NotReady)

@@ -2,7 +2,7 @@
 
 IN_A_HOOK=out.json IN_A_HOOK_RUNS='["velodrome", …]' python in_a_hook.py
 
-What git has exported for the hook is the environment of all of it. Writes `before`, `after`, `code` and `said`.
+What git has exported for the hook is the environment of all of it. Writes `before`, `after`, `code` and `output`.
 """
 
 import hashlib
@@ -53,7 +53,7 @@ def main() -> None:
     after = picture(".")
     exported = sorted(name for name in os.environ if name.startswith("GIT_"))
     output = ran.stdout + ran.stderr
-    facts = {"before": before, "after": after, "code": ran.returncode, "said": output, "exported": exported}
+    facts = {"before": before, "after": after, "code": ran.returncode, "output": output, "exported": exported}
     out.write_text(json.dumps(facts))
 
 

@@ -20,7 +20,7 @@ def test_both_run_in_the_folder_with_the_variables(tmp_path: Path) -> None:
     assert (tmp_path / "after").exists()
 
 
-def test_one_that_fails_is_told_with_the_end_of_what_it_said(tmp_path: Path) -> None:
+def test_one_that_fails_is_reported_with_the_end_of_its_output(tmp_path: Path) -> None:
     with (
         pytest.raises(
             CommandFailedError,
@@ -31,7 +31,7 @@ def test_one_that_fails_is_told_with_the_end_of_what_it_said(tmp_path: Path) -> 
         pytest.fail("nothing may be measured")
 
 
-def test_what_it_said_last_is_told_however_late_it_is_read(
+def test_its_last_output_is_reported_however_late_it_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     drain = Tail._drain

@@ -1,4 +1,4 @@
-"""What an app lacked of its user's environment, told by errors as settings libraries raise them."""
+"""What an app lacked of its user's environment, read from errors as settings libraries raise them."""
 
 import sys
 from pathlib import Path
@@ -52,7 +52,7 @@ connect(os.environ.get("SHOP_DATABASE_URL", "localhost"))
 """
 
 
-def said(tmp_path: Path, source: str, python: str = sys.executable, **variables: str) -> str:
+def message(tmp_path: Path, source: str, python: str = sys.executable, **variables: str) -> str:
     (tmp_path / "shop.py").write_text(source)
     with pytest.raises(AppRaisesError) as caught:
         look(App("shop:app", "", python, str(tmp_path)), variables)
@@ -67,36 +67,36 @@ def exported(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("exported")
-def test_fields_of_settings_without_a_value_are_told_as_the_variables_they_may_be(tmp_path: Path) -> None:
-    assert said(tmp_path, PYDANTIC).endswith(
+def test_fields_of_settings_without_a_value_are_reported_as_the_variables_they_may_be(tmp_path: Path) -> None:
+    assert message(tmp_path, PYDANTIC).endswith(
         "sees only what you hand on, and it looked for more: --env SHOP_DATABASE_URL --env MALL_SECRET"
     )
-    assert said(tmp_path, PYDANTIC, SHOP_DATABASE_URL="x").endswith("for more: --env MALL_SECRET")
+    assert message(tmp_path, PYDANTIC, SHOP_DATABASE_URL="x").endswith("for more: --env MALL_SECRET")
 
 
 @pytest.mark.usefixtures("exported")
 def test_a_variable_that_an_error_speaks_of_is_to_be_handed_on(tmp_path: Path) -> None:
-    assert said(tmp_path, DECOUPLE).endswith("it looked for more: --env SHOP_DATABASE_URL")
-    assert said(tmp_path, DJANGO_ENVIRON, python_with(DJANGO)).endswith(
+    assert message(tmp_path, DECOUPLE).endswith("it looked for more: --env SHOP_DATABASE_URL")
+    assert message(tmp_path, DJANGO_ENVIRON, python_with(DJANGO)).endswith(
         "you hand on: --env SHOP_DATABASE_URL"
     )
 
 
 @pytest.mark.usefixtures("exported")
-def test_a_variable_asked_for_in_vain_is_told_whatever_comes_of_it(tmp_path: Path) -> None:
-    told = said(tmp_path, GETENV)
-    assert "it looked for more: --env SHOP_DATABASE_URL. If that is not it" in told
-    assert said(tmp_path, REFUSED).endswith(
+def test_a_variable_looked_up_in_vain_is_reported_whatever_comes_of_it(tmp_path: Path) -> None:
+    sentence = message(tmp_path, GETENV)
+    assert "it looked for more: --env SHOP_DATABASE_URL. If that is not it" in sentence
+    assert message(tmp_path, REFUSED).endswith(
         "or say where it is: it lacks what it looked up in the environment: --env SHOP_DATABASE_URL"
     )
-    assert "SHOP_DATABASE_URL" not in said(tmp_path, REFUSED, SHOP_DATABASE_URL="here")
+    assert "SHOP_DATABASE_URL" not in message(tmp_path, REFUSED, SHOP_DATABASE_URL="here")
 
 
-def test_else_it_is_said_that_it_sees_little_and_how_to_see_it_as_it_does(
+def test_else_it_is_reported_that_it_sees_little_and_how_to_see_it_as_it_does(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("SHOP_DATABASE_URL", raising=False)
-    told = said(tmp_path, GETENV)
-    assert "sees only PATH and the like: hand on by --env NAME what its settings need" in told
-    assert f"cd {tmp_path} && env -i " in told
-    assert told.endswith(f"{sys.executable} -c 'import shop'")
+    sentence = message(tmp_path, GETENV)
+    assert "sees only PATH and the like: hand on by --env NAME what its settings need" in sentence
+    assert f"cd {tmp_path} && env -i " in sentence
+    assert sentence.endswith(f"{sys.executable} -c 'import shop'")

@@ -1,4 +1,4 @@
-"""What an app is, told from its own interpreter; and what is said of one that cannot be looked at."""
+"""What an app is, seen from its own interpreter; and what is reported where it cannot be looked at."""
 
 import json
 import os
@@ -57,13 +57,13 @@ def at(path: str, python: str = OWN, cwd: Path = SHOP, interface: str = "") -> A
         ("plain:rsgi", "plain:rsgi", "rsgi", "application"),
     ],
 )
-def test_an_app_is_told_by_how_it_is_called(app: str, path: str, interface: str, form: str) -> None:
+def test_an_app_is_recognised_by_how_it_is_called(app: str, path: str, interface: str, form: str) -> None:
     found = looked(app)
     assert (found.path, found.interface, found.form) == (path, interface, form)
 
 
 @pytest.mark.parametrize(
-    ("app", "told", "interface", "form"),
+    ("app", "given", "interface", "form"),
     [
         ("awaited:create_asgi", "", "asgi", "coroutine"),
         ("awaited:create_asgi", "asgi", "asgi", "coroutine"),
@@ -76,14 +76,14 @@ def test_an_app_is_told_by_how_it_is_called(app: str, path: str, interface: str,
     ],
 )
 def test_a_factory_is_one_also_where_it_awaits_or_its_user_says_what_it_makes(
-    app: str, told: str, interface: str, form: str
+    app: str, given: str, interface: str, form: str
 ) -> None:
-    found = looked(app, told)
+    found = looked(app, given)
     assert (found.path, found.interface, found.form) == (app, interface, form)
 
 
 @pytest.mark.parametrize(
-    ("app", "told", "error", "sentence"),
+    ("app", "given", "error", "sentence"),
     [
         ("awaited:create_wsgi", "", AppUnfitError, "makes the function application, which must be awaited"),
         ("awaited:create_rsgi", "", AppUnfitError, "only ASGI and aiohttp servers"),
@@ -93,13 +93,13 @@ def test_a_factory_is_one_also_where_it_awaits_or_its_user_says_what_it_makes(
     ],
 )
 def test_what_is_awaited_in_vain_is_refused(
-    app: str, told: str, error: type[Exception], sentence: str
+    app: str, given: str, error: type[Exception], sentence: str
 ) -> None:
     with pytest.raises(error, match=sentence):
-        looked(app, told)
+        looked(app, given)
 
 
-def test_what_takes_any_arguments_has_to_be_told() -> None:
+def test_what_takes_any_arguments_has_to_be_stated() -> None:
     with pytest.raises(AppUnfitError, match="--interface wsgi"):
         looked("plain:anything")
     assert looked("plain:anything", interface="wsgi").form == "application"
@@ -136,7 +136,7 @@ def test_what_takes_any_arguments_has_to_be_told() -> None:
         (":app", AppPathError, "module:attribute"),
     ],
 )
-def test_what_is_wrong_with_an_app_is_said_with_the_cure(
+def test_what_is_wrong_with_an_app_is_reported_with_the_cure(
     app: str, error: type[Exception], sentence: str
 ) -> None:
     if app.startswith("plain.py"):
@@ -157,7 +157,7 @@ def test_a_traceback_ends_at_the_users_own_line() -> None:
     )
 
 
-def test_a_variable_that_it_wants_is_told_with_how_to_hand_it_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_variable_that_it_wants_is_reported_with_how_to_hand_it_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SHOP_DATABASE_URL", raising=False)
     with pytest.raises(AppRaisesError, match="not set here either: --env SHOP_DATABASE_URL=…"):
         looked("raises_variable:app")
@@ -210,17 +210,17 @@ def test_an_app_that_serves_itself_is_ended_though_it_is_deaf() -> None:
 
 
 def test_an_app_that_goes_into_the_background_is_found_there_and_ended(tmp_path: Path) -> None:
-    told = tmp_path / "pid"
+    pid_file = tmp_path / "pid"
     with pytest.raises(AppEndsError, match="exit 0"):
-        looked("daemonises", PID_FILE=str(told))
+        looked("daemonises", PID_FILE=str(pid_file))
     until = time.monotonic() + 5
     while (
         time.monotonic() < until
-        and told.exists()
-        and psutil.pid_exists(int(told.read_text() or 0) or 1 << 30)
+        and pid_file.exists()
+        and psutil.pid_exists(int(pid_file.read_text() or 0) or 1 << 30)
     ):
         time.sleep(0.01)
-    assert not told.exists() or not psutil.pid_exists(int(told.read_text() or 0) or 1 << 30)
+    assert not pid_file.exists() or not psutil.pid_exists(int(pid_file.read_text() or 0) or 1 << 30)
 
 
 def test_megabytes_forks_threads_and_another_folder_do_no_harm() -> None:
@@ -239,18 +239,18 @@ def test_the_variables_of_its_user_and_no_others_are_seen(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SECRET_OF_OURS", "x")
-    (tmp_path / "told.py").write_text(
+    (tmp_path / "dumping.py").write_text(
         "import json, os\nopen('env.json', 'w').write(json.dumps(dict(os.environ)))\n"
         "def app(environ, start_response): ...\n"
     )
-    look(at("told:app", cwd=tmp_path), {"SHOP_NAME": "blue"})
+    look(at("dumping:app", cwd=tmp_path), {"SHOP_NAME": "blue"})
     seen = json.loads((tmp_path / "env.json").read_text())
     assert seen["SHOP_NAME"] == "blue"
     assert "SECRET_OF_OURS" not in seen
     assert seen["PATH"].split(os.pathsep)[0] == str(Path(OWN).parent)
 
 
-def test_a_flask_app_in_an_environment_without_pip_is_told_with_its_packages() -> None:
+def test_a_flask_app_in_an_environment_without_pip_is_reported_with_its_packages() -> None:
     python = python_with("flask==3.1.2")
     found = look(at("flask_shop:app", python))
     assert (found.interface, found.what) == ("wsgi", "a Flask")

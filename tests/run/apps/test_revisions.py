@@ -107,17 +107,17 @@ def test_what_one_killed_outright_left_the_next_takes_away(shop: Path, scratch: 
     assert left(scratch) == []
 
 
-def test_what_is_no_revision_or_no_repository_is_told_and_leaves_nothing(
+def test_what_is_no_revision_or_no_repository_is_reported_and_leaves_nothing(
     shop: Path, tmp_path: Path, scratch: Path
 ) -> None:
     with pytest.raises(RevisionError, match="nowhere: the repository has no such commit, branch or tag"):
-        _ask(shop, "nowhere", "HEAD")
+        _check_out(shop, "nowhere", "HEAD")
     with pytest.raises(RevisionError, match="--help: the repository has no such"):
-        _ask(shop, "--help", "HEAD")
+        _check_out(shop, "--help", "HEAD")
     plain = tmp_path / "plain"
     plain.mkdir()
     with pytest.raises(GitError, match="not a git repository"):
-        _ask(plain, "HEAD~1", "HEAD")
+        _check_out(plain, "HEAD~1", "HEAD")
     assert left(scratch) == []
 
 
@@ -127,10 +127,10 @@ def test_a_folder_that_a_revision_does_not_have_is_reported(shop: Path, scratch:
     git(shop, "add", ".")
     git(shop, "commit", "--quiet", "-m", "later")
     with pytest.raises(RevisionError, match="HEAD~1: it has no folder site/later"):
-        _ask(shop / "later", "HEAD~1", "HEAD")
+        _check_out(shop / "later", "HEAD~1", "HEAD")
     assert left(scratch) == []
 
 
-def _ask(folder: Path, *revisions: str) -> None:
+def _check_out(folder: Path, *revisions: str) -> None:
     with check_out(str(folder), revisions):
         pass

@@ -21,7 +21,7 @@ CHECKING_OUT = """
 from pathlib import Path
 from velodrome.run.apps.revisions import check_out
 with check_out(".", ("HEAD~1", "HEAD")) as found:
-    print([(Path(one.folder) / "shop.py").read_text() for one in found])
+    print([(Path(revision.folder) / "shop.py").read_text() for revision in found])
 """
 PROGRAM = (sys.executable, "-P", "-c", CHECKING_OUT)
 COMMAND = (sys.executable, "-P", "-m", "velodrome", "diff", "HEAD~1", "HEAD", "--app", "shop:nothing")
@@ -67,9 +67,9 @@ class Hook:
             "VELODROME_CACHE": str(self.out.parent / "cache"),
         }
 
-    def told(self) -> dict[str, Any]:
-        told: dict[str, Any] = json.loads(self.out.read_text())
-        return told
+    def report(self) -> dict[str, Any]:
+        document: dict[str, Any] = json.loads(self.out.read_text())
+        return document
 
 
 def hook(shop: Path, name: str, out: Path, runs: tuple[str, ...] = PROGRAM) -> Hook:
@@ -81,7 +81,7 @@ def hook(shop: Path, name: str, out: Path, runs: tuple[str, ...] = PROGRAM) -> H
 
 
 def run(folder: Path, made: Hook, *words: str, **variables: str) -> dict[str, Any]:
-    """Run git there, which runs the hook; return what the hook tells."""
+    """Run git there, which runs the hook; return what the hook reports."""
     ran = subprocess.run(
         ["git", "-c", "user.name=a", "-c", "user.email=a@b", *words],
         cwd=folder,
@@ -91,12 +91,12 @@ def run(folder: Path, made: Hook, *words: str, **variables: str) -> dict[str, An
         check=False,
     )
     assert ran.returncode == 0, ran.stderr
-    return made.told()
+    return made.report()
 
 
-def unchanged(told: dict[str, Any]) -> None:
-    assert told["after"] == told["before"]
-    assert len(told["before"]) > 20
+def unchanged(report: dict[str, Any]) -> None:
+    assert report["after"] == report["before"]
+    assert len(report["before"]) > 20
 
 
 @pytest.mark.parametrize(
@@ -111,37 +111,37 @@ def unchanged(told: dict[str, Any]) -> None:
 def test_a_pre_commit_hook_commits_what_it_would_have(
     shop: Path, tmp_path: Path, words: tuple[str, ...], committed: str
 ) -> None:
-    told = run(shop, hook(shop, "pre-commit", tmp_path / "told.json"), *words)
-    assert "GIT_INDEX_FILE" in told["exported"]
-    assert (told["code"], told["said"].strip()) == (0, BOTH)
-    unchanged(told)
+    report = run(shop, hook(shop, "pre-commit", tmp_path / "report.json"), *words)
+    assert "GIT_INDEX_FILE" in report["exported"]
+    assert (report["code"], report["output"].strip()) == (0, BOTH)
+    unchanged(report)
     assert git(shop, "diff-tree", "--no-commit-id", "--name-only", "-r", "HEAD") == committed
 
 
 def test_a_post_commit_and_a_pre_push_hook_leave_what_is_staged(shop: Path, tmp_path: Path) -> None:
-    made = hook(shop, "post-commit", tmp_path / "told.json")
+    made = hook(shop, "post-commit", tmp_path / "report.json")
     unchanged(run(shop, made, "commit", "-m", "3"))
     (shop / "next.py").write_text("")
     git(shop, "add", "next.py")
     (shop / ".git" / "hooks" / "post-commit").unlink()
     git(tmp_path, "init", "--quiet", "--bare", "elsewhere")
-    told = run(
+    report = run(
         shop,
         hook(shop, "pre-push", tmp_path / "pushed.json"),
         "push",
         str(tmp_path / "elsewhere"),
         "HEAD:refs/heads/x",
     )
-    assert told["code"] == 0, told["said"]
-    unchanged(told)
+    assert report["code"] == 0, report["output"]
+    unchanged(report)
     assert git(shop, "diff", "--cached", "--name-only") == "next.py"
 
 
 def test_the_command_from_a_pre_commit_hook_leaves_all_as_it_was(shop: Path, tmp_path: Path) -> None:
-    told = run(shop, hook(shop, "pre-commit", tmp_path / "told.json", COMMAND), "commit", "-m", "3")
-    assert told["code"] == 2, told["said"]
-    assert "nothing" in told["said"]  # the attribute: so the revision was there to be looked at
-    unchanged(told)
+    report = run(shop, hook(shop, "pre-commit", tmp_path / "report.json", COMMAND), "commit", "-m", "3")
+    assert report["code"] == 2, report["output"]
+    assert "nothing" in report["output"]  # the attribute: so the revision was there to be looked at
+    unchanged(report)
 
 
 @pytest.mark.exhaustive
@@ -159,16 +159,16 @@ def test_a_whole_race_from_a_hook_leaves_all_as_it_was(shop: Path, tmp_path: Pat
         "--run",
         str(tmp_path / "run"),
     )
-    made = hook(shop, name, tmp_path / "told.json", (*COMMAND[:-2], *of_app))
+    made = hook(shop, name, tmp_path / "report.json", (*COMMAND[:-2], *of_app))
     git(tmp_path, "init", "--quiet", "--bare", "elsewhere")
     words = {
         "pre-commit": ("commit", "-m", "3"),
         "pre-push": ("push", str(tmp_path / "elsewhere"), "HEAD:refs/heads/x"),
     }
-    told = run(shop, made, *words[name], VELODROME_LOCK=str(tmp_path / "lock"))
-    assert told["code"] == 0, told["said"]
+    report = run(shop, made, *words[name], VELODROME_LOCK=str(tmp_path / "lock"))
+    assert report["code"] == 0, report["output"]
     assert '"kind":"measurement"' in (tmp_path / "run" / "results.jsonl").read_text()
-    unchanged(told)
+    unchanged(report)
 
 
 def test_a_hook_in_a_linked_worktree_leaves_that_and_the_first_as_they_were(
@@ -178,11 +178,11 @@ def test_a_hook_in_a_linked_worktree_leaves_that_and_the_first_as_they_were(
     git(shop, "worktree", "add", "--quiet", "-b", "other", str(linked))
     unfinished(linked)
     first = picture(str(shop))
-    told = run(linked, hook(shop, "pre-commit", tmp_path / "told.json"), "commit", "-m", "3")
-    assert (told["code"], told["said"].strip()) == (0, BOTH)
-    unchanged(told)
-    said = ("status --porcelain=v2 --branch --untracked-files=all --ignored", "diff --cached", "diff")
-    assert [picture(str(shop))[one] for one in said] == [first[one] for one in said]
+    report = run(linked, hook(shop, "pre-commit", tmp_path / "report.json"), "commit", "-m", "3")
+    assert (report["code"], report["output"].strip()) == (0, BOTH)
+    unchanged(report)
+    commands = ("status --porcelain=v2 --branch --untracked-files=all --ignored", "diff --cached", "diff")
+    assert [picture(str(shop))[command] for command in commands] == [first[command] for command in commands]
 
 
 def test_a_submodule_is_left_as_it_was_and_so_is_what_it_is_in(shop: Path, tmp_path: Path) -> None:
@@ -266,9 +266,9 @@ def test_a_sparse_worktree_stays_sparse(shop: Path) -> None:
     assert picture(str(shop)) == before
 
 
-def test_an_app_that_asks_git_is_answered_by_a_repository_of_its_own(shop: Path) -> None:
+def test_an_app_that_calls_git_is_answered_by_a_repository_of_its_own(shop: Path) -> None:
     git(shop, "tag", "v1", "HEAD~1")
-    commits = [git(shop, "rev-parse", one) for one in ("HEAD~1", "HEAD")]
+    commits = [git(shop, "rev-parse", name) for name in ("HEAD~1", "HEAD")]
     before = picture(str(shop))
     with check_out(str(shop), ("HEAD~1", "HEAD")) as found:
         assert [git(revision.root, "rev-parse", "HEAD") for revision in found] == commits
@@ -290,7 +290,7 @@ def test_a_shallow_clone_can_be_check_out(shop: Path, tmp_path: Path) -> None:
         assert git(after.root, "log", "--format=%s") == "3\n2\n1"
 
 
-def test_what_a_partial_clone_lacks_is_told_and_not_fetched(shop: Path, tmp_path: Path) -> None:
+def test_what_a_partial_clone_lacks_is_reported_and_not_fetched(shop: Path, tmp_path: Path) -> None:
     git(shop, "config", "uploadpack.allowFilter", "true")
     git(tmp_path, "clone", "--quiet", "--filter=blob:none", shop.as_uri(), "partial")
     before = picture(str(tmp_path / "partial"))
@@ -348,9 +348,9 @@ def test_of_gits_variables_only_those_that_name_settings_are_handed_on(
     )
     for name, value in {**settings, **dict.fromkeys(leading, "x")}.items():
         monkeypatch.setenv(name, value)
-    told = environment()
-    assert {name: told[name] for name in settings} == settings
-    assert [name for name in leading if name in told] == []
+    variables = environment()
+    assert {name: variables[name] for name in settings} == settings
+    assert [name for name in leading if name in variables] == []
 
 
 def _check_out(folder: Path) -> None:

@@ -37,7 +37,7 @@ def test_each_message_has_its_length_before_it() -> None:
         ("chat-echo", "/helloworld.Greeter/Chat", "bidirectional"),
     ],
 )
-def test_a_recipe_is_asked_by_the_method_its_steps_need(name: str, path: str, kind: str) -> None:
+def test_a_recipe_is_called_by_the_method_its_steps_need(name: str, path: str, kind: str) -> None:
     call = grpc_of_recipe(catalog.recipe(name))
     assert (call.path, call.kind) == (path, kind)
 

@@ -148,14 +148,14 @@ class Cluster:
             first = self.network.hosts[0]
             how = ("--host", first.address, "--port", "0", "--keys", str(self.keys))
             self.coordinator = first.start(*VELODROME, "cluster", "start", *how)
-            self.address = said(self.coordinator)
+            self.address = first_line(self.coordinator)
         new = []
         for number in self.members:
             old = self.agents.get(f"host-{number}")
             if old is None or old.poll() is not None:
                 new.append(self.agent(number))
         for process in new:
-            said(process)
+            first_line(process)
         until(lambda: self.names() == sorted(self.agents))
 
     @property
@@ -205,7 +205,7 @@ class Cluster:
         fine |= {process.pid for process in (*self.agents.values(), self.coordinator)}
         if (scheduler := self.scheduler) is not None:
             fine.add(scheduler.pid)
-        return [" ".join(one.cmdline()) for one in marked() if one.pid not in fine]
+        return [" ".join(process.cmdline()) for process in marked() if process.pid not in fine]
 
 
 @dataclass
@@ -231,16 +231,16 @@ class Target:
     @property
     def many(self) -> int:
         """How many requests came so far."""
-        return int(self._ask("many"))
+        return int(self._exchange("many"))
 
     def taken(self, folder: Path) -> tuple[list[int], list[int]]:
         """Return numbers and moments (nanoseconds) of the requests that came, and forget them."""
         file = folder / "came"
-        self._ask(str(file))
+        self._exchange(str(file))
         noted = array("Q", file.read_bytes())
         return list(noted[::2]), list(noted[1::2])
 
-    def _ask(self, line: str) -> str:
+    def _exchange(self, line: str) -> str:
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.process.stdin.write(line + "\n")
@@ -256,7 +256,7 @@ def deviations_us(spec: LoadSpec, numbers: Sequence[int], moments: Sequence[int]
     dues = schedule(spec, max(numbers) + 1)
     off = sorted(at - dues[n] for n, at in zip(numbers, moments, strict=True))
     middle = off[len(off) // 2]
-    return sorted(abs(one - middle) / 1e3 for one in off)
+    return sorted(abs(shift - middle) / 1e3 for shift in off)
 
 
 @contextmanager
@@ -308,8 +308,8 @@ def fixtures(many: int, server: int, agents: Sequence[int]) -> tuple[Any, Any, A
     return hosts, noting, cluster
 
 
-def said(process: "subprocess.Popen[str]") -> str:
-    """Return the first line that a process says; with what it said of its end where there is none."""
+def first_line(process: "subprocess.Popen[str]") -> str:
+    """Return the first line that a process prints; with its errors where there is none."""
     assert process.stdout is not None
     assert process.stderr is not None
     line = process.stdout.readline().strip()

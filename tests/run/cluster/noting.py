@@ -1,10 +1,10 @@
 """A fast server that notes the number of each request, `/N`, and when the kernel got it.
 
-Of a request `/N?L`, the number is N + L · 2³²: a load that says which it is can be told from those before it. What a
-process sent while its network was cut, the kernel delivers long after that process has ended.
+Of a request `/N?L`, the number is N + L · 2³²: so a load that gives its number is kept apart from those before it. What
+a process sent while its network was cut, the kernel delivers long after that process has ended.
 
-Its arguments: the address to listen on. It says its port; then `many` is answered with a count, and the name of a file
-is answered once numbers and moments are written there in turn, eight bytes each.
+Its arguments: the address to listen on. It prints its port; then `many` is answered with a count, and the name of a
+file is answered once numbers and moments are written there in turn, eight bytes each.
 """
 
 import os
@@ -48,10 +48,10 @@ def main() -> None:
     while True:
         for number, _ in poll.poll():
             if number == listening.fileno():
-                one, _ = listening.accept()
-                one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                open_[one.fileno()] = one
-                poll.register(one, select.EPOLLIN)
+                connection, _ = listening.accept()
+                connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                open_[connection.fileno()] = connection
+                poll.register(connection, select.EPOLLIN)
             elif number == 0:
                 if not (line := os.read(0, 4096).decode().strip()):
                     return
@@ -62,18 +62,18 @@ def main() -> None:
                 if line != "many":
                     del came[:]
             else:
-                one = open_[number]
+                connection = open_[number]
                 try:
-                    data, beside, _, _ = one.recvmsg(8192, ROOM)
+                    data, beside, _, _ = connection.recvmsg(8192, ROOM)
                     if data:
                         came.append(number_of(data))
                         came.append(moment(beside))
-                        one.send(ANSWER)
+                        connection.send(ANSWER)
                         continue
                 except ConnectionError:
                     pass
                 del open_[number]
-                one.close()
+                connection.close()
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ name = sys.argv[2]
 socket.gethostname = lambda: f"host-of-{{name}}"
 {change}
 asyncio.run(agent.serve(sys.argv[1], agent.Policy(name), talking.security("tcp"), host="127.0.0.1",
-                        on_ready=lambda one: print("here", flush=True)))
+                        on_ready=lambda _: print("here", flush=True)))
 """
 
 

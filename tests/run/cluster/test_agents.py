@@ -63,7 +63,7 @@ def test_agents_are_listed_with_what_lies_between_them() -> None:
     with coordinator.coordinating(HOST, 0, 2) as address:
         found = cluster_load.overview(address, transfers=True)
     jsonschema.validate(json.loads(listing.agents_document(found)), json.loads(SCHEMA.read_text()))
-    pairs = {(one["origin"], one["target"]): one for one in found["between"]}
+    pairs = {(pair["origin"], pair["target"]): pair for pair in found["between"]}
     assert set(pairs) == {("local-0", "local-1"), ("local-1", "local-0")}
     for pair in pairs.values():
         assert pair["error"] == ""
@@ -220,8 +220,8 @@ def test_code_that_is_sent_to_an_agent_of_root_cannot_have_it_run_what_its_roles
     with coordinator.coordinating(HOST, 0, 0) as address, agent(address, "--roles", "third-party"):
         cloudpickle.register_pickle_by_value(sys.modules[__name__])
         with Client(address, set_as_default=False) as client:
-            (said,) = client.run(attack, "race", 0).values()
-    assert "--roles server" in said
+            (message,) = client.run(attack, "race", 0).values()
+    assert "--roles server" in message
 
 
 def test_an_agent_of_an_ordinary_user_decides_for_itself() -> None:
@@ -283,7 +283,7 @@ def test_nothing_of_an_agent_of_root_outlives_any_of_its_processes() -> None:
                 assert len(every) == 2, "a worker and an engine"
                 os.kill(held.pid if victim == "root" else worker, signal.SIGKILL)
                 conductor.communicate(timeout=60)
-                until(lambda every=every: not any(one.is_running() for one in every))  # type: ignore[misc]
+                until(lambda every=every: not any(process.is_running() for process in every))  # type: ignore[misc]
                 held.wait(timeout=30)
             assert conductor.returncode == 3
             until(lambda address=address: not still(address))  # type: ignore[misc]
@@ -350,7 +350,7 @@ def test_certificates_that_do_not_belong_together_are_refused(tmp_path: Path, na
 
 
 @pytest.mark.unit
-def test_a_policy_permits_no_more_than_was_said_and_no_cpus_that_are_not_there() -> None:
+def test_a_policy_permits_no_more_than_it_states_and_no_cpus_that_are_not_there() -> None:
     policy = Policy(allow_target=("a", "b"))
     assert policy.permit({"allow_target": ["b", "c"]})["allow_target"] == ["b"]
     assert policy.permit({})["allow_target"] == []

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import pytest
 from tests.run import made
-from tests.run.racing.short_race import Told, lab, raced, sessions, study
+from tests.run.racing.short_race import Recorder, lab, raced, sessions, study
 
 from velodrome.model import results
 from velodrome.model.errors import AgentLostError, AgentsDifferError, AgentsRefuseRaceError
@@ -141,7 +141,7 @@ def agents(
 
 def run(out: Path, hosts: handing.Hosts, count: int = 3) -> race.Finished:
     whole = study(blocks=count)
-    return raced(Race(whole, sessions(whole), out, elsewhere=hosts), lab(), Told())
+    return raced(Race(whole, sessions(whole), out, elsewhere=hosts), lab(), Recorder())
 
 
 def hosts_by_block(out: Path) -> dict[int, set[str]]:
@@ -195,7 +195,7 @@ def test_with_all_cut_off_the_race_ends_with_what_there_is(
         assert "a: cut" in hosts.gone
 
 
-def test_what_an_agent_refuses_is_said_with_its_name_and_nothing_is_left(
+def test_what_an_agent_refuses_is_reported_with_its_name_and_nothing_is_left(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     processes = {"a": Process(), "b": Process(refuses="there is no folder /srv/shop")}

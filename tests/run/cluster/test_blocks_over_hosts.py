@@ -54,16 +54,16 @@ def study(blocks: int = 2, seconds: float = 0.2) -> Study:
 
 
 class Seen(Quiet):
-    """Keeps what is said, and does something at the first result."""
+    """Keeps the messages, and does something at the first result."""
 
     def __init__(self, at_first: Callable[[Result], None] = lambda _: None) -> None:
         self.results: list[Result] = []
-        self.said_so: list[str] = []
+        self.messages: list[str] = []
         self.labels: list[str] = []
         self._at_first = at_first
 
     def preparing(self, text: str) -> None:
-        self.said_so.append(text)
+        self.messages.append(text)
 
     def session_started(self, label: str, seconds_left: float | None) -> None:
         self.labels.append(label)
@@ -152,7 +152,9 @@ def test_an_app_is_compared_over_hosts_and_its_secrets_are_stored_nowhere(tmp_pa
     assert raced.how == "complete"
     assert {*hosts_by_block(tmp_path / "run")} == {0, 1}
     measured = store.read(tmp_path / "run").trials
-    assert all(isinstance(one, Measurement) and not one.load.outcomes.get("bad_status") for one in measured)
+    assert all(
+        isinstance(trial, Measurement) and not trial.load.outcomes.get("bad_status") for trial in measured
+    )
     stored = b"".join(
         path.read_bytes() for path in tmp_path.rglob("*") if path.is_file() and "run" in path.parts
     )

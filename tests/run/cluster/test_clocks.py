@@ -43,9 +43,9 @@ class Theirs:
 
     def read(self, there: int, back: int) -> Reading:
         """Have it read, and time go on."""
-        sent, asked = self.now, self.now + there
-        self.now = asked + back
-        return Reading(sent, asked + round(self.ahead(asked)), self.now)
+        sent, arrived = self.now, self.now + there
+        self.now = arrived + back
+        return Reading(sent, arrived + round(self.ahead(arrived)), self.now)
 
 
 @given(st.integers(-HOUR_NS, HOUR_NS), st.floats(-FASTEST, FASTEST), ways)

@@ -61,8 +61,8 @@ def spec(shop: Path, app: str) -> DoctorSpec:
     return DoctorSpec(ServedSpec(of_app), "uvicorn", budget_s=60, only=("blocking-call",))
 
 
-class Told(Quiet):
-    """Keeps what is said of the way to the result."""
+class Messages(Quiet):
+    """Keeps the messages on the way to the result."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
@@ -124,9 +124,9 @@ def test_what_is_unknown_or_has_nobody_is_refused_before_a_host_does_anything(sh
 
 
 def test_where_no_host_is_left_the_command_says_how_many_are_done(shop: Path) -> None:
-    told = Told()
+    messages = Messages()
     with coordinator.coordinating(HOST, 0, 0) as address, agent(address, "a") as only:
-        examining = diagnose_over([spec(shop, "missing"), spec(shop, "well")], address, None, told)
+        examining = diagnose_over([spec(shop, "missing"), spec(shop, "well")], address, None, messages)
         assert next(examining)[0] == 0
         children = races_of(only.pid)
         only.kill()
@@ -140,24 +140,24 @@ def test_where_no_host_is_left_the_command_says_how_many_are_done(shop: Path) ->
 @pytest.mark.timeout(400)
 def test_each_host_examines_whole_apps_and_what_a_lost_one_had_is_examined_by_another(shop: Path) -> None:
     """The hosts are one machine, so they take turns by its measuring lock."""
-    told = Told()
+    messages = Messages()
     names = ["blocking", "well", "blocking"]
     found: dict[int, Examination] = {}
     with ExitStack() as stack:
         address = stack.enter_context(coordinator.coordinating(HOST, 0, 0))
         agents = {name: stack.enter_context(agent(address, name)) for name in ("a", "b")}
-        examining = diagnose_over([spec(shop, name) for name in names], address, None, told)
+        examining = diagnose_over([spec(shop, name) for name in names], address, None, messages)
         number, first = next(examining)
         assert isinstance(first, Examination)
         found[number] = first
         agents["b"].kill()
-        for number, one in examining:
-            assert isinstance(one, Examination), one
-            found[number] = one
+        for number, examination in examining:
+            assert isinstance(examination, Examination), examination
+            found[number] = examination
     assert sorted(found) == [0, 1, 2]
-    for number, one in found.items():
-        causes = [cause.id for cause in one.causes]
+    for number, examination in found.items():
+        causes = [cause.id for cause in examination.causes]
         assert causes == (["blocking-call"] if names[number] == "blocking" else [])
-    assert any(text.startswith("a: screens") for text in told.texts)
-    assert any(text.startswith("b: ") for text in told.texts)
-    assert any("b is no longer there" in text for text in told.texts)
+    assert any(text.startswith("a: screens") for text in messages.texts)
+    assert any(text.startswith("b: ") for text in messages.texts)
+    assert any("b is no longer there" in text for text in messages.texts)

@@ -215,7 +215,7 @@ address, name, host, folder, allow = sys.argv[1:]
 policy = agent.Policy(name, allow_target=(allow,))
 clock = Odd()
 asyncio.run(agent.serve(address, policy, talking.security("tls", Path(folder)), host=host, clock=clock,
-                        on_ready=lambda one: print(clock.born, flush=True)))
+                        on_ready=lambda _: print(clock.born, flush=True)))
 """
 
 
@@ -241,7 +241,7 @@ def test_what_a_process_sent_arrives_after_its_end_and_is_not_taken_for_a_later_
     first = target.own_url().removeprefix(target.url).replace("{{n}}", "7")
     sender = host.start(sys.executable, "-c", SENDER, address, port, first)
     try:
-        assert hosts.said(sender) == "answered"
+        assert hosts.first_line(sender) == "answered"
         host.pull()
         assert sender.stdin is not None
         sender.stdin.write("\n")
@@ -263,7 +263,7 @@ def test_a_clock_an_hour_ahead_that_drifts(
     hosts.ended(cluster.agents.pop("host-2"))
     odd = cluster.agent(2, code=ODD_CLOCK.format(ahead=hour, drift=drift))
     try:
-        born = int(hosts.said(odd))
+        born = int(hosts.first_line(odd))
         until(lambda: cluster.names() == ["host-1", "host-2", "host-3"])
         # On a busy machine three seconds can be too short for readings to tell 200 ppm from none.
         for seconds in (SECONDS, 2 * SECONDS, 4 * SECONDS):
@@ -311,9 +311,9 @@ def slowed(process: psutil.Process, share: float) -> Iterator[None]:
     over = threading.Event()
 
     def all_of_it(number: int) -> None:
-        for one in (process, *process.children(recursive=True)):
+        for member in (process, *process.children(recursive=True)):
             with suppress(psutil.Error):
-                one.send_signal(number)
+                member.send_signal(number)
 
     def work() -> None:
         while not over.is_set():
@@ -399,7 +399,7 @@ def test_a_disk_that_is_full(
                     record_property("disk", [when, "the agent does not start", error])
                     return
             else:
-                hosts.said(agent)
+                hosts.first_line(agent)
                 fill(folder)
             until(lambda: cluster.names() == ["host-1", "host-2", "host-3"])
             found, document, _ = judged(begun(cluster, target), target, tmp_path)
@@ -412,8 +412,8 @@ def test_a_disk_that_is_full(
 
 
 async def _everything(address: str, way: Any) -> list[str]:
-    """Return what Dask says of itself where it can be asked without arguments: state, logs, events, profiles."""
-    asked = (
+    """Return what Dask reports of itself where that takes no arguments: state, logs, events, profiles."""
+    operations = (
         "identity",
         "get_logs",
         "get_events",
@@ -426,7 +426,7 @@ async def _everything(address: str, way: Any) -> list[str]:
     at = talking.Address.read(address)
     agents = await talking.workers(at, way)
     for where in (address, *agents):
-        for operation in asked:
+        for operation in operations:
             line = talking.Line(where, "one", way)
             with suppress(Exception):
                 found.append(f"{operation} {await line.call(operation)}")
@@ -456,8 +456,8 @@ def test_no_secret_is_in_what_dask_says(cluster: Cluster, target: Target, tmp_pa
         asyncio.run(broken())
         found = asyncio.run(_everything(address, way))
     assert len(found) > 8, "some of it is answered"
-    assert any(one.startswith(("get_cluster_state", "dump_state")) for one in found)
-    assert not [one[:200] for one in found if SECRET in one]
+    assert any(text.startswith(("get_cluster_state", "dump_state")) for text in found)
+    assert not [text[:200] for text in found if SECRET in text]
     os.kill(cluster.agents["host-3"].pid, signal.SIGKILL)
     code, document, error = result(command)
     assert code == 3

@@ -1,4 +1,4 @@
-"""One load from many agents: each request arrives once, the merge is the whole, and what is lost is said."""
+"""One load from many agents: each request arrives once, the merge is the whole, and what is lost is reported."""
 
 import asyncio
 import json
@@ -41,7 +41,7 @@ import asyncio, sys
 from velodrome.run.cluster import agent, talking
 {change}
 asyncio.run(agent.serve(sys.argv[1], agent.Policy("{name}"), talking.security("tcp"), host="127.0.0.1",
-                        on_ready=lambda one: print("here", flush=True)))
+                        on_ready=lambda _: print("here", flush=True)))
 """
 ODD_ONE = AGENT.format(name="odd-one", change="agent.VERSION = '9.9.9'")
 HOUR_AHEAD = AGENT.format(name="hour-ahead", change="")
@@ -111,7 +111,7 @@ def test_each_request_of_the_schedule_arrives_once(
     assert sorted(server.paths, key=lambda path: int(path[1:])) == [f"/{n}" for n in range(many)]
     dues = engine.schedule(wanted, many)
     off = [at - dues[int(path[1:])] for path, at in server.came]
-    spread = [(one - min(off)) / 1e6 for one in off]
+    spread = [(moment - min(off)) / 1e6 for moment in off]
     record_property("deviation_ms", {"median": sorted(spread)[many // 2], "max": max(spread)})
     # What follows is of the document alone.
     assert document["requests"] == document["ok"] == sum(row["requests"] for row in document["agents"])
@@ -323,7 +323,9 @@ def test_agents_are_counted_by_the_busiest_moment_and_what_a_request_takes() -> 
     assert cluster_load.Need(10, 10e-6, 1).agents == 1
 
 
-def test_no_agents_and_no_keys_are_said(tmp_path_factory: pytest.TempPathFactory, server: Counted) -> None:
+def test_no_agents_and_no_keys_are_reported(
+    tmp_path_factory: pytest.TempPathFactory, server: Counted
+) -> None:
     with coordinator.coordinating(HOST, 0, 0) as address, pytest.raises(NoAgentsError):
         cluster_load.load(Work(spec(server, requests=1), agents=address), go_on)
     folder = tmp_path_factory.mktemp("keys")

@@ -125,7 +125,7 @@ def test_loading_from_the_servers_machine_is_warned_of_where_they_share_cpus() -
     near = player("near", number=2, machine="boot-of-serves other", cpus=[1])
     apart_from_it = player("beside", number=3, machine="boot-of-serves third", cpus=[2])
     cast = Cast(SERVES, (near, apart_from_it), None)
-    assert [one.name for one in cast.near] == ["near"]
+    assert [member.name for member in cast.near] == ["near"]
     assert any("near" in sentence for sentence in cast.warnings)
     assert cast.around == Around("10.0.0.1", (0, 1), (1,), (102, 103))
     placed = facts.place_apart(cast.around.cpus, Limits(), cast.around.load_cpus)
@@ -149,12 +149,12 @@ class Conducting:
     """Answers «load this» with messages, from a thread of its own."""
 
     def __init__(self, *messages: Mapping[str, Any], begin_in_s: float = 0.05) -> None:
-        self.said: list[Mapping[str, Any]] = []
+        self.events: list[Mapping[str, Any]] = []
         self.channel = Channel(self._take)
         self._messages, self._begin_in_s = messages, begin_in_s
 
     def _take(self, event: Mapping[str, Any]) -> None:
-        self.said.append(event)
+        self.events.append(event)
         if event["event"] == "load":
             threading.Thread(target=self._conduct, args=(event["number"],), daemon=True).start()
 
@@ -220,7 +220,7 @@ def test_a_load_that_ends_before_its_span_does_ends_the_span() -> None:
 def test_where_nobody_wants_it_to_go_on_it_is_ended_elsewhere() -> None:
     conducting = Conducting({"is": "began"}, {"is": "tick", "facts": {"ok": 1}}, ended(), begin_in_s=30.0)
     run(conducting, go_on=False)
-    assert [mapping["event"] for mapping in conducting.said] == ["load", "load-end"]
+    assert [mapping["event"] for mapping in conducting.events] == ["load", "load-end"]
 
 
 def test_what_cannot_be_carried_says_why() -> None:

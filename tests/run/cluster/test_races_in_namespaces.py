@@ -30,7 +30,7 @@ from velodrome.run.cluster import agent, talking
 address, name, host, folder, allow, roles, cpu = sys.argv[1:]
 policy = agent.Policy(name, (roles,), (int(cpu),), tuple(filter(None, (allow,))))
 asyncio.run(agent.serve(address, policy, talking.security("tls", Path(folder)), host=host,
-                        on_ready=lambda one: print("here", flush=True)))
+                        on_ready=lambda _: print("here", flush=True)))
 """
 """An agent of its own: one that root starts would serve as another user."""
 STUDY = """
@@ -58,7 +58,7 @@ class Placed:
         host, name = self.network.hosts[number], f"host-{number}"
         words = (self.address, name, host.address, str(self.folder), allow, role, str(cpu))
         self.agents[name] = host.start(hosts.VELODROME[0], "-c", AGENT, *words)
-        hosts.said(self.agents[name])
+        hosts.first_line(self.agents[name])
 
     def command(self, *words: str, lock: Path) -> "Popen[str]":
         """Start a command of velodrome on the first host."""

@@ -45,7 +45,7 @@ import asyncio, sys
 from velodrome.run.cluster import agent, talking
 name, roles, cpus = sys.argv[2], tuple(sys.argv[3].split(",")), tuple(map(int, filter(None, sys.argv[4].split(","))))
 asyncio.run(agent.serve(sys.argv[1], agent.Policy(name, roles, cpus), talking.security("tcp"), host="127.0.0.1",
-                        on_ready=lambda one: print("here", flush=True)))
+                        on_ready=lambda _: print("here", flush=True)))
 """
 HELLO = catalog.recipes()["hello"]
 CALLING = Recipe("calling", "Calls a third party", (Call(5.0), Body(64)))
@@ -95,13 +95,13 @@ def cluster(**roles: str) -> Iterator[tuple[str, dict[str, subprocess.Popen[byte
 
 
 class Seen(Quiet):
-    """Keeps what is said."""
+    """Keeps the messages."""
 
     def __init__(self) -> None:
-        self.said_so: list[str] = []
+        self.messages: list[str] = []
 
     def preparing(self, text: str) -> None:
-        self.said_so.append(text)
+        self.messages.append(text)
 
 
 def test_the_server_and_its_load_and_third_party_are_of_agents_of_their_own(tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_the_server_and_its_load_and_third_party_are_of_agents_of_their_own(tmp_
         assert trial.server.cpu_s > 0
     verdict = judge([run], catalog.stacks())
     assert any("loads" in note and "more" in note and "server ran" in note for note in verdict.notes)
-    assert any("serves" in text and "loads" in text for text in seen.said_so)
+    assert any("serves" in text and "loads" in text for text in seen.messages)
 
 
 def test_what_cannot_be_placed_is_refused_with_its_name_before_anything_is_started(tmp_path: Path) -> None:
@@ -174,7 +174,9 @@ def test_a_loading_agent_that_is_killed_spoils_its_trial_ends_the_race_and_resum
         with pytest.raises(AgentsGoneError, match="more"):
             race.race(RaceSpec(wanted, agents=address), TRUST, out, Kills())
         kept = store.read(out).trials
-        spoilt = [one for one in kept if isinstance(one, Measurement) and FlagKind.AGENT_LOST in one.doubts]
+        spoilt = [
+            trial for trial in kept if isinstance(trial, Measurement) and FlagKind.AGENT_LOST in trial.doubts
+        ]
         assert [
             loader.name for measurement in spoilt for loader in measurement.load.loaders if loader.lost
         ] == ["more"]

@@ -72,11 +72,11 @@ def test_agents_are_started_on_hosts_and_ctrl_c_ends_all(server: Sshd, tmp_path:
         document = cluster_load.load(Work(spec, agents=address, keys=str(keys)), lambda _: True)
         assert document["ok"] == len(counted.paths) == 40
         begun = [psutil.Process(row["pid"]) for row in rows]
-        assert not any("PRIVATE KEY" in " ".join(one.cmdline()) for one in begun)
+        assert not any("PRIVATE KEY" in " ".join(agent.cmdline()) for agent in begun)
         process.send_signal(signal.SIGINT)
         _, error = process.communicate(timeout=30)
         assert process.returncode == 0, error
-        until(lambda: not any(one.is_running() for one in begun))
+        until(lambda: not any(agent.is_running() for agent in begun))
     assert {file.stat().st_mode & 0o777 for file in keys.iterdir()} == {0o600}
 
 
@@ -85,11 +85,11 @@ def test_agents_end_when_whoever_started_them_is_killed(server: Sshd, tmp_path: 
     with started(server, tmp_path / "keys") as (process, address):
         begun = [psutil.Process(row["pid"]) for row in cluster_load.list_agents(address, tmp_path / "keys")]
         process.kill()
-        until(lambda: not any(one.is_running() for one in begun))
+        until(lambda: not any(agent.is_running() for agent in begun))
 
 
 @pytest.mark.exhaustive
-def test_an_agent_that_ends_is_said_and_the_others_stay(server: Sshd, tmp_path: Path) -> None:
+def test_an_agent_that_ends_is_reported_and_the_others_stay(server: Sshd, tmp_path: Path) -> None:
     with started(server, tmp_path / "keys") as (process, address):
         rows = cluster_load.list_agents(address, tmp_path / "keys")
         os.kill(rows[0]["pid"], signal.SIGKILL)
@@ -117,7 +117,7 @@ def test_a_coordinator_that_ends_takes_its_agents_with_it_and_is_reported(
         assert process.returncode == 3
         assert address in error
         assert "velodrome cluster start" in error
-        until(lambda: not any(one.is_running() for one in begun))
+        until(lambda: not any(agent.is_running() for agent in begun))
 
 
 @pytest.mark.exhaustive
@@ -139,7 +139,7 @@ def test_three_hosts_and_one_whose_network_is_cut(tmp_path: Path) -> None:
             *COMMAND, "--hosts", named, *words, "--keys", str(keys), "--allow-target", target.address
         )
         stack.callback(hosts.ended, process)
-        address = hosts.said(process)
+        address = hosts.first_line(process)
         assert address == f"tls://{three[0].address}:8786"
         with enter(here.namespace):
             found = cluster_load.overview(address, keys)
@@ -160,7 +160,7 @@ def test_three_hosts_and_one_whose_network_is_cut(tmp_path: Path) -> None:
         lost = [psutil.Process(row["pid"]) for row in found["agents"] if row["name"] == names[2]]
         lost += lost[0].parents()[:1]
         three[2].pull()
-        until(lambda: not any(one.is_running() for one in lost))
+        until(lambda: not any(agent.is_running() for agent in lost))
         assert process.stderr is not None
         lines = iter(process.stderr.readline, "")
         assert names[2] in next(line for line in lines if "has ended" in line)

@@ -16,7 +16,7 @@ def test_a_task_that_forgets_a_cancellation_is_ended_all_the_same() -> None:
         raise OSError
 
     async def ends() -> list[bool]:
-        tasks = [asyncio.ensure_future(one()) for one in (forgetful, failing)]
+        tasks = [asyncio.ensure_future(coroutine()) for coroutine in (forgetful, failing)]
         await asyncio.sleep(0)
         async with asyncio.timeout(5):
             await talking.cancel_all(tasks)

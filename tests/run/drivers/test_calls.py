@@ -1,4 +1,4 @@
-"""Requests told one by one: percentiles, a histogram that the judge reads, and each second."""
+"""Requests logged one by one: percentiles, a histogram that the judge reads, and each second."""
 
 import numpy as np
 import pytest
@@ -37,9 +37,9 @@ def test_the_judge_reads_the_histogram_as_it_was_written(values: list[int]) -> N
     assert read.total == len(values)
     for percentile in (50, 99, 100):
         exact = sorted(values)[max(1, -(-percentile * len(values) // 100)) - 1]
-        told = (read.percentile_ms(percentile) or 0) * 1e6
-        assert exact <= told + 0.5
-        assert told <= exact * 1.001 + 1
+        decoded = (read.percentile_ms(percentile) or 0) * 1e6
+        assert exact <= decoded + 0.5
+        assert decoded <= exact * 1.001 + 1
 
 
 def test_each_second_counts_what_ended_in_it_and_what_was_in_flight_at_its_end() -> None:

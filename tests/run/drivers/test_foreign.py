@@ -51,8 +51,8 @@ def alive(pid: int) -> bool:
 
 
 def test_output_errors_and_status_come_back() -> None:
-    run = sh("echo told; echo wrong >&2; exit 3")
-    assert (run.output, run.errors, run.status) == ("told\n", "wrong\n", 3)
+    run = sh("echo right; echo wrong >&2; exit 3")
+    assert (run.output, run.errors, run.status) == ("right\n", "wrong\n", 3)
     assert run.last_lines == ("wrong",)
 
 
@@ -177,10 +177,10 @@ def test_nothing_survives_a_kill_of(victim: str) -> None:
     parent.wait(10)
     until(lambda: set(Path(tempfile.gettempdir()).glob("velodrome-*/driver-*")) <= left)
     assert parent.stderr is not None
-    told = parent.stderr.read().decode()
+    errors = parent.stderr.read().decode()
     parent.stdout.close()
     parent.stderr.close()
-    assert victim == "velodrome" or DriverError.__name__ in told
+    assert victim == "velodrome" or DriverError.__name__ in errors
 
 
 def test_its_folder_is_gone_after_it() -> None:

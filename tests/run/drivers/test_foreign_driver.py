@@ -53,7 +53,7 @@ def hello(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
 
 def installed(tool: str) -> None:
     """Skip, loudly, where a tool is not installed; CI installs ab, wrk and ghz."""
-    why = next(one.why_not for one in driver.available_drivers() if one.name == tool)
+    why = next(known.why_not for known in driver.available_drivers() if known.name == tool)
     if why:
         pytest.skip(why)
 
@@ -154,11 +154,11 @@ def run(load: Load = SECOND, slack_s: float = 5.0) -> object:
     return ForeignDriver(wrk.DIALECT, slack_s=slack_s).run(load, Target("http://127.0.0.1:9/"), on)
 
 
-def test_an_exit_status_is_told_with_the_last_lines(fake: Callable[[str], Path]) -> None:
+def test_an_exit_status_is_reported_with_the_last_lines(fake: Callable[[str], Path]) -> None:
     fake(f"{printing('wrk/timed')}; echo 'out of sockets' >&2; exit 7")
-    with pytest.raises(DriverFailedError, match="wrk ended with exit status 7: out of sockets") as told:
+    with pytest.raises(DriverFailedError, match="wrk ended with exit status 7: out of sockets") as caught:
         run()
-    assert told.value.last_lines == ("out of sockets",)
+    assert caught.value.last_lines == ("out of sockets",)
 
 
 def test_an_unforeseen_output_is_reported(fake: Callable[[str], Path]) -> None:
@@ -227,9 +227,9 @@ def test_a_tool_that_is_not_there_is_an_error_of_usage(
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("HOME", str(tmp_path))
-    with pytest.raises(DriverMissingError) as told:
+    with pytest.raises(DriverMissingError) as caught:
         run()
-    assert isinstance(told.value, UsageError)
+    assert isinstance(caught.value, UsageError)
 
 
 def test_every_tool_is_listed_with_a_version_or_a_cure() -> None:

@@ -33,47 +33,47 @@ def read(case: str) -> Report:
 
 
 @pytest.mark.parametrize("case", WITH_STATUS_0)
-def test_what_a_tool_told_is_read_as_it_was(case: str, golden: Callable[..., None]) -> None:
+def test_what_a_tool_reported_is_read_as_it_was(case: str, golden: Callable[..., None]) -> None:
     try:
-        told = dataclasses.asdict(read(case))
+        document = dataclasses.asdict(read(case))
         for histogram in ("hdr_due", "hdr_sent"):
-            told[histogram] = told[histogram] and f"{len(told[histogram])} letters"
+            document[histogram] = document[histogram] and f"{len(document[histogram])} letters"
     except DriverError as error:
-        told = {"error": str(error)}
-    golden("told.json", json.dumps(told, indent=1) + "\n", samples.FOLDER / case)
+        document = {"error": str(error)}
+    golden("told.json", json.dumps(document, indent=1) + "\n", samples.FOLDER / case)
 
 
 @pytest.mark.parametrize("case", WITH_STATUS_0)
 def test_the_outcomes_add_up_to_the_requests(case: str) -> None:
-    told = read(case)
-    assert sum(told.outcomes.values()) == told.requests
-    assert told.outcomes["ok"] == told.ok
+    report = read(case)
+    assert sum(report.outcomes.values()) == report.requests
+    assert report.outcomes["ok"] == report.ok
 
 
 @pytest.mark.parametrize("case", [case for case in WITH_STATUS_0 if case.endswith("/all-failed")])
 def test_a_run_in_which_all_failed_has_no_right_answer_whatever_rate_it_prints(case: str) -> None:
-    told = read(case)
-    assert told.ok == 0
-    assert told.throughput_rps == 0
-    assert told.failed > 0.9 * told.requests
+    report = read(case)
+    assert report.ok == 0
+    assert report.throughput_rps == 0
+    assert report.failed > 0.9 * report.requests
 
 
 @pytest.mark.parametrize("case", ["ghz/grpc-refused", "oha/refused"])
-def test_calls_that_all_failed_are_told_as_such_although_a_rate_was_printed(case: str) -> None:
-    told = read(case)
-    assert (told.ok, told.failed + told.outcomes.get("unfinished", 0)) == (0, told.requests)
-    assert told.sent == told.due == UNKNOWN_LATENCY
+def test_calls_that_all_failed_are_counted_as_such_although_a_rate_was_printed(case: str) -> None:
+    report = read(case)
+    assert (report.ok, report.failed + report.outcomes.get("unfinished", 0)) == (0, report.requests)
+    assert report.sent == report.due == UNKNOWN_LATENCY
 
 
 def test_calls_that_were_late_are_timed_out() -> None:
-    told = read("ghz/grpc-late")
-    assert told.outcomes["timeout"] > 0
-    assert told.ok + told.outcomes["timeout"] == told.requests
+    report = read("ghz/grpc-late")
+    assert report.outcomes["timeout"] > 0
+    assert report.ok + report.outcomes["timeout"] == report.requests
 
 
 def test_h2load_counts_calls_that_failed_in_grpc_as_answered() -> None:
-    told = read("h2load/grpc-unknown")
-    assert told.ok == told.requests, "if it reads grpc-status now, do not call it blind any more"
+    report = read("h2load/grpc-unknown")
+    assert report.ok == report.requests, "if it reads grpc-status now, do not call it blind any more"
     called = Target("grpc://127.0.0.1:1/a.B/c", call=GrpcCall("/a.B/c", "unary", ()))
     assert DIALECTS["h2load"].blind(called)
     assert not DIALECTS["h2load"].blind(Target("http://127.0.0.1:1/"))
@@ -100,9 +100,9 @@ def test_ab_says_when_connections_were_not_kept() -> None:
 
 
 def test_ab_counts_an_error_page_of_another_length_twice_and_is_not_believed() -> None:
-    told = read("ab/some-failed")
-    assert told.ok == pytest.approx(told.requests * 2 / 3, rel=0.01)
-    assert "not how many were both" in told.notes[0]
+    report = read("ab/some-failed")
+    assert report.ok == pytest.approx(report.requests * 2 / 3, rel=0.01)
+    assert "not how many were both" in report.notes[0]
 
 
 def test_oha_tells_latency_from_when_due_at_a_rate_and_from_when_sent_without() -> None:
@@ -114,9 +114,9 @@ def test_oha_tells_latency_from_when_due_at_a_rate_and_from_when_sent_without() 
 
 @pytest.mark.parametrize("case", ["ghz/grpc-timed", "oha/timed", "h2load/timed"])
 def test_what_was_in_flight_at_the_end_is_unfinished_and_not_failed(case: str) -> None:
-    told = read(case)
-    assert told.outcomes["unfinished"] > 0
-    assert told.failed == 0
+    report = read(case)
+    assert report.outcomes["unfinished"] > 0
+    assert report.failed == 0
 
 
 @pytest.mark.parametrize(("call", "outcome"), [(-1, "unfinished"), (10, "reset")])
@@ -138,9 +138,9 @@ def test_a_connection_that_breaks_when_ghz_says_goodbye_is_not_the_servers_doing
 
 @pytest.mark.parametrize("case", ["ghz/grpc-count", "h2load/count"])
 def test_a_tool_that_tells_each_request_gives_a_histogram_and_each_second(case: str) -> None:
-    told = read(case)
-    assert told.hdr_sent
-    assert sum(second.requests for second in told.series) == told.requests
+    report = read(case)
+    assert report.hdr_sent
+    assert sum(second.requests for second in report.series) == report.requests
 
 
 def changed(tool: str, output: str) -> tuple[Dialect, Finished]:

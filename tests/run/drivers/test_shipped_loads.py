@@ -14,7 +14,7 @@ STACKS = catalog.stacks()
 
 
 def targets(recipe: Recipe, stacks: set[str]) -> dict[str, Target]:
-    """What is asked of servers of a recipe, by protocol."""
+    """Return the targets of servers of a recipe, by protocol."""
     spoken = {catalog.interface(STACKS[name].interface).protocol for name in stacks if name in STACKS}
     address = {"http": "http://127.0.0.1:1/", "grpc": "grpc://127.0.0.1:1/helloworld.Greeter/SayHello"}
     return {protocol: Target.of_recipe(address[protocol], recipe) for protocol in spoken & set(address)}
@@ -26,7 +26,7 @@ def test_every_load_by_another_driver_fits_it(name: str, quick: bool) -> None:
     study = study_file.load_study(name, list_known(), quick=quick)
     misfits = []
     for question, contestant in study.pairs():
-        for load in (one for one in question.loads if one.driver in DIALECTS):
+        for load in (candidate for candidate in question.loads if candidate.driver in DIALECTS):
             for target in targets(question.recipe, {contestant.stack}).values():
                 misfits += misfit(f"{question.name}/{contestant.label}", load, target)
     assert misfits == []

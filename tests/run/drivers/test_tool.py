@@ -63,7 +63,7 @@ def test_a_tool_that_hangs_when_asked_for_its_version_is_not_used(
         SOME.find()
 
 
-def test_a_missing_tool_is_told_with_its_cure(put: Put) -> None:
+def test_a_missing_tool_is_reported_with_its_cure(put: Put) -> None:
     with pytest.raises(DriverMissingError, match=r"some-tool is not installed.* apt install some-tool"):
         SOME.find()
 
@@ -87,7 +87,7 @@ def test_it_is_found_where_go_and_cargo_install(
     assert SOME.find().path == str(path)
 
 
-def test_path_comes_first_and_a_new_program_is_asked_anew(put: Put, tmp_path: Path) -> None:
+def test_path_comes_first_and_a_new_program_is_checked_anew(put: Put, tmp_path: Path) -> None:
     put(tmp_path / "home/go/bin", "echo 3.0")
     path = put(tmp_path / "path", "echo 2.0")
     assert SOME.find().version == "2.0"

@@ -93,11 +93,11 @@ say(event="span_ended", monotonic_ns=time.monotonic_ns())
     assert facts.examples == ("reset: connection reset",)
 
 
-@pytest.mark.parametrize(("told", "resent"), [({}, None), ({"resent": 3}, 3)])
+@pytest.mark.parametrize(("extra", "resent"), [({}, None), ({"resent": 3}, 3)])
 def test_requests_sent_again_are_read_and_of_an_engine_that_does_not_tell_them_unknown(
-    told: dict[str, int], resent: int | None
+    extra: dict[str, int], resent: int | None
 ) -> None:
-    assert load_document.facts_of({**DOCUMENT, **told}).resent == resent
+    assert load_document.facts_of({**DOCUMENT, **extra}).resent == resent
 
 
 def test_the_engine_gets_the_load_the_body_and_the_right_answer(script: Script) -> None:
@@ -121,7 +121,7 @@ def test_a_body_larger_than_any_pipe_arrives_whole(script: Script) -> None:
     assert (target.method, target.expect_status, target.expect_body) == ("POST", 200, recipe.answer())
 
 
-def test_an_open_load_is_told_by_rate_and_arrivals() -> None:
+def test_an_open_load_is_given_by_rate_and_arrivals() -> None:
     pace = Open(500.0, arrivals="poisson", connections=300)
     spec = VelodromeDriver(threads=2, transport="epoll", seed=7).spec(Load(pace, 3.0, warmup_s=1.0), TARGET)
     assert (spec.rate, spec.arrivals, spec.connections, spec.seed) == (500.0, "poisson", 300, 7)
@@ -172,7 +172,7 @@ def test_an_engine_that_hangs_is_stopped_at_its_deadline(script: Script) -> None
     ("kind", "error"),
     [("ValueError", UsageError), ("PermissionError", LoadRefusedError), ("OSError", EngineError)],
 )
-def test_a_load_the_engine_refuses_is_told_in_its_words(
+def test_a_load_the_engine_refuses_is_reported_in_its_words(
     script: Script, kind: str, error: type[Exception]
 ) -> None:
     script(f"print('error {kind}'); print('rate: 0 is no rate'); sys.stdout.flush(); sys.exit(2)")

@@ -28,20 +28,20 @@ COUNTED = Load(Closed(100), duration_s=20, requests=1000, keepalive=False)
 OPEN = Load(Open(500, connections=50), duration_s=2.5)
 
 
-def said(tool: str, load: Load, target: Target = GET) -> str:
+def command_line(tool: str, load: Load, target: Target = GET) -> str:
     return " ".join(DIALECTS[tool].words(load, target).arguments)
 
 
 def test_ab_is_started_as_published() -> None:
-    assert said("ab", COUNTED) == f"-c 100 -n 1000 -s 10 -q -e percentiles.csv {URL}"
+    assert command_line("ab", COUNTED) == f"-c 100 -n 1000 -s 10 -q -e percentiles.csv {URL}"
 
 
 def test_ab_gets_a_path_it_needs() -> None:
-    assert said("ab", COUNTED, Target("http://127.0.0.1:8000")).endswith(URL)
+    assert command_line("ab", COUNTED, Target("http://127.0.0.1:8000")).endswith(URL)
 
 
 def test_ab_for_a_time_is_given_the_number_after_the_time_that_sets_it() -> None:
-    assert said("ab", TIMED) == f"-c 40 -t 20 -n 4000000 -s 10 -q -e percentiles.csv -k {URL}"
+    assert command_line("ab", TIMED) == f"-c 40 -t 20 -n 4000000 -s 10 -q -e percentiles.csv -k {URL}"
 
 
 def test_ab_uploads_from_a_file() -> None:
@@ -53,7 +53,7 @@ def test_ab_uploads_from_a_file() -> None:
 
 def test_wrk_is_started_as_published() -> None:
     load = dataclasses.replace(TIMED, threads=10)
-    assert said("wrk", load) == f"-t10 -c40 -d20s --latency --timeout 10s {URL}"
+    assert command_line("wrk", load) == f"-t10 -c40 -d20s --latency --timeout 10s {URL}"
 
 
 SECRET = Target(
@@ -89,7 +89,7 @@ def test_tools_that_take_what_is_secret_on_their_command_line_are_not_started(to
 
 
 def test_wrk_gives_a_request_at_least_the_time_asked_because_it_knows_whole_seconds() -> None:
-    assert "--timeout 3s" in said("wrk", dataclasses.replace(TIMED, timeout_s=2.1))
+    assert "--timeout 3s" in command_line("wrk", dataclasses.replace(TIMED, timeout_s=2.1))
 
 
 @pytest.mark.parametrize(("tool", "argument"), [("ab", "-t 2"), ("wrk", "-d2s")])
@@ -110,12 +110,12 @@ def test_wrk_uploads_by_a_script() -> None:
 
 
 def test_wrk_closes_connections_by_a_header() -> None:
-    assert "-H Connection: close" in said("wrk", dataclasses.replace(TIMED, keepalive=False))
+    assert "-H Connection: close" in command_line("wrk", dataclasses.replace(TIMED, keepalive=False))
 
 
 def test_ghz_is_started_as_published() -> None:
     load = Load(Closed(1), duration_s=20, requests=10_000, streams=100)
-    assert said("ghz", load, GRPC) == (
+    assert command_line("ghz", load, GRPC) == (
         "-c 100 -n 10000 --insecure --proto service.proto --call helloworld.Greeter/SayHello "
         '-d {"name": "world"} -t 10000ms -O json 127.0.0.1:50051'
     )
@@ -123,11 +123,11 @@ def test_ghz_is_started_as_published() -> None:
 
 def test_ghz_spreads_its_workers_over_the_connections_asked_for() -> None:
     load = Load(Closed(4), duration_s=2, streams=5)
-    assert said("ghz", load, GRPC).startswith("-c 20 -z 2000ms --connections 4 --insecure")
+    assert command_line("ghz", load, GRPC).startswith("-c 20 -z 2000ms --connections 4 --insecure")
 
 
 def test_ghz_does_not_wait_for_answers_at_a_rate() -> None:
-    assert "--async -r 500" in said("ghz", OPEN, GRPC)
+    assert "--async -r 500" in command_line("ghz", OPEN, GRPC)
 
 
 def test_ghz_uploads_in_pieces_to_a_call_that_streams() -> None:
@@ -140,21 +140,21 @@ def test_ghz_uploads_in_pieces_to_a_call_that_streams() -> None:
 
 
 def test_oha_corrects_for_omission_at_a_rate() -> None:
-    assert "-z 2500ms -q 500 --latency-correction" in said("oha", OPEN)
-    assert "correction" not in said("oha", TIMED)
+    assert "-z 2500ms -q 500 --latency-correction" in command_line("oha", OPEN)
+    assert "correction" not in command_line("oha", TIMED)
 
 
 def test_oha_sends_streams_over_http2() -> None:
-    assert "--http2 -p 8" in said("oha", dataclasses.replace(TIMED, streams=8))
+    assert "--http2 -p 8" in command_line("oha", dataclasses.replace(TIMED, streams=8))
 
 
 def test_h2load_speaks_http1_unless_streams_are_asked_for() -> None:
-    assert said("h2load", TIMED).startswith("--h1 -t 1 -c 40 -D 20000ms -N 10000ms")
-    assert said("h2load", dataclasses.replace(TIMED, streams=8)).startswith("-m 8 -t 1")
+    assert command_line("h2load", TIMED).startswith("--h1 -t 1 -c 40 -D 20000ms -N 10000ms")
+    assert command_line("h2load", dataclasses.replace(TIMED, streams=8)).startswith("-m 8 -t 1")
 
 
 def test_h2load_shares_a_rate_out_over_its_connections() -> None:
-    assert "--rps 10 " in said("h2load", OPEN)
+    assert "--rps 10 " in command_line("h2load", OPEN)
 
 
 def test_h2load_calls_grpc_with_a_framed_message() -> None:

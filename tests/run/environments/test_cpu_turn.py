@@ -16,8 +16,8 @@ def environment(python: Path) -> Environment:
 
 
 def test_an_interpreter_tells_the_nanoseconds_of_a_turn() -> None:
-    told = cpu_turn.turn_ns(environment(Path(sys.executable)), guest_tree.export())
-    assert 1 < float(told) < 1000
+    nanoseconds = cpu_turn.turn_ns(environment(Path(sys.executable)), guest_tree.export())
+    assert 1 < float(nanoseconds) < 1000
 
 
 def test_one_that_cannot_be_asked_is_a_clear_error(tmp_path: Path) -> None:

@@ -106,7 +106,7 @@ def test_one_whose_making_was_interrupted_is_made_anew(small: Stack) -> None:
 @pytest.mark.parametrize(
     "name", ["waitress/server.py", "waitress/__pycache__/server.*.pyc", "waitress-*/RECORD"]
 )
-def test_one_of_which_a_file_is_not_as_it_was_made_is_made_anew_and_that_is_said(
+def test_one_of_which_a_file_is_not_as_it_was_made_is_made_anew_and_that_is_reported(
     small: Stack, name: str, harm: Callable[[Path], object], sentence: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     first = environment_for(small)
@@ -116,9 +116,9 @@ def test_one_of_which_a_file_is_not_as_it_was_made_is_made_anew_and_that_is_said
     file.write_bytes(own)
     harm(file)
     assert environment_for(small) == first
-    told = capsys.readouterr().err
-    assert sentence in told
-    assert "waitress is installed again" in told
+    errors = capsys.readouterr().err
+    assert sentence in errors
+    assert "waitress is installed again" in errors
     assert installing.damage(home(first)) == ""
     assert imported(first.python, "import waitress.server; print('yes')") == "yes"
 
@@ -207,17 +207,17 @@ def test_what_no_lock_covers_is_resolved_from_the_pinned_requirements() -> None:
     ]
 
 
-def test_packages_that_cannot_be_had_are_told_with_the_last_lines_and_the_cure(cache: Path) -> None:
+def test_packages_that_cannot_be_had_are_reported_with_the_last_lines_and_the_cure(cache: Path) -> None:
     impossible = unlocked("waitress==0.0.999")
     assert available(impossible) is None
     with pytest.raises(EnvironmentFailedError) as caught:
         environment_for(impossible)
-    told = str(caught.value)
-    assert told.startswith(
+    message = str(caught.value)
+    assert message.startswith(
         "theirs cannot run here: its packages could not be installed. The last lines of uv:\n"
     )
-    assert "waitress==0.0.999" in told
-    assert told.endswith("Cure: correct the stack's requires, or choose another interpreter")
+    assert "waitress==0.0.999" in message
+    assert message.endswith("Cure: correct the stack's requires, or choose another interpreter")
     assert [path.suffix for path in (cache / "envs").iterdir() if path.is_dir()] == []
     assert available(impossible) == (
         "the last time, its packages could not be installed. "

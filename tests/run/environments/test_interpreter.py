@@ -27,7 +27,7 @@ def test_a_version_is_looked_for() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "reason"),
+    ("wanted", "reason"),
     [
         ("9.9", "there is none of that version on this machine"),
         ("./no/such/python", "it does not run ([Errno 2] No such file or directory: './no/such/python')"),
@@ -35,9 +35,9 @@ def test_a_version_is_looked_for() -> None:
         (os.path.realpath("/bin/echo"), "it does not behave like a Python interpreter"),
     ],
 )
-def test_what_is_no_interpreter_is_refused_with_the_reason(asked: str, reason: str) -> None:
+def test_what_is_no_interpreter_is_refused_with_the_reason(wanted: str, reason: str) -> None:
     with pytest.raises(InterpreterNotFoundError) as caught:
-        find_interpreter(asked)
+        find_interpreter(wanted)
     assert str(caught.value) == (
-        f"no interpreter for '{asked}': {reason}. Give its path, or install it: uv python install 3.x"
+        f"no interpreter for '{wanted}': {reason}. Give its path, or install it: uv python install 3.x"
     )

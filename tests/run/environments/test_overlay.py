@@ -24,8 +24,8 @@ def app(python: str) -> App:
 
 
 def says(python: Path, code: str) -> list[str]:
-    told = subprocess.run([python, "-I", "-c", code], capture_output=True, text=True, check=True)
-    return json.loads(told.stdout)  # type: ignore[no-any-return]
+    finished = subprocess.run([python, "-I", "-c", code], capture_output=True, text=True, check=True)
+    return json.loads(finished.stdout)  # type: ignore[no-any-return]
 
 
 def test_what_is_missing_is_laid_over_and_what_is_there_is_not_installed_again() -> None:
@@ -72,7 +72,7 @@ def test_a_server_that_is_pinned_too_new_for_theirs_is_had_in_a_version_that_goe
     ]
 
 
-def test_a_server_that_needs_other_versions_is_told_and_nothing_is_forced() -> None:
+def test_a_server_that_needs_other_versions_is_reported_and_nothing_is_forced() -> None:
     with pytest.raises(
         EnvironmentFailedError, match=r"needs other versions(.|\n)*click(.|\n)*race the other stacks"
     ):

@@ -153,7 +153,7 @@ def test_installers_see_what_reaches_an_index_and_compilers_where_they_build(
     assert "SECRET" not in building
 
 
-def test_what_no_shipped_lock_has_a_hash_of_is_recorded_and_said(
+def test_what_no_shipped_lock_has_a_hash_of_is_recorded_and_reported(
     app: App, capsys: pytest.CaptureFixture[str]
 ) -> None:
     made = overlay_for(needing("pedal==1.0"), app)
@@ -175,13 +175,13 @@ def test_all_that_locks_cover_is_installed_with_hashes() -> None:
     every = hashes()
     for path in FOLDER.glob("*.txt"):
         assert path.read_text().count("--hash=") <= sum(map(len, every.values()))
-    assert all(one.startswith("sha256:") for found in every.values() for one in found)
+    assert all(digest.startswith("sha256:") for found in every.values() for digest in found)
     assert ("waitress", "3.0.2") in every
 
 
 HANGS = """import time, os, signal
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
-with open({told!r}, "w") as file:
+with open({pid_file!r}, "w") as file:
     file.write(str(os.getpid()))
 time.sleep(300)"""
 INSTALLS = """
@@ -218,7 +218,7 @@ def locks(path: Path) -> bool:
 def test_a_build_that_hangs_is_ended_and_named(
     index: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    packages.sdist(index, "saddle", "2.0", HANGS.format(told=str(tmp_path / "pid")))
+    packages.sdist(index, "saddle", "2.0", HANGS.format(pid_file=str(tmp_path / "pid")))
     monkeypatch.setenv(LIMIT, "2s")
     with pytest.raises(EnvironmentFailedError) as caught:
         for_client(client("saddle==2.0"))
@@ -231,13 +231,13 @@ def test_a_build_that_hangs_is_ended_and_named(
 def test_the_lock_outlives_a_killed_velodrome_as_long_as_its_installer_lives_and_who_waits_says_for_whom(
     index: Path, tmp_path: Path
 ) -> None:
-    told = tmp_path / "pid"
-    packages.sdist(index, "saddle", "2.0", HANGS.format(told=str(told)))
+    pid_file = tmp_path / "pid"
+    packages.sdist(index, "saddle", "2.0", HANGS.format(pid_file=str(pid_file)))
     code = [sys.executable, "-c", INSTALLS, "saddle==2.0"]
     with subprocess.Popen(code) as first:
-        until(told.exists)
-        until(told.read_text)
-        building = psutil.Process(int(told.read_text()))
+        until(pid_file.exists)
+        until(pid_file.read_text)
+        building = psutil.Process(int(pid_file.read_text()))
         (locked,) = (tmp_path / "cache" / "envs").glob("*.lock")
         with subprocess.Popen(code, stderr=subprocess.PIPE, text=True) as second:
             assert second.stderr is not None
@@ -247,7 +247,9 @@ def test_the_lock_outlives_a_killed_velodrome_as_long_as_its_installer_lives_and
             second.send_signal(signal.SIGINT)
             second.stderr.read()
         # Who would end the build sleeps, so that it surely outlives who had it made.
-        wardens = [one for one in building.parents() if any("warden.py" in word for word in one.cmdline())]
+        wardens = [
+            parent for parent in building.parents() if any("warden.py" in word for word in parent.cmdline())
+        ]
         assert wardens
         for warden in wardens:
             warden.suspend()
@@ -281,17 +283,17 @@ stack = Stack('mine', 'Mine', 'mine', 'wsgi', 'sync', lambda launch: Process(())
     ["compare plain:application --stack ./mine.py --allow-sdist", "run ./study.toml --stack ./mine.py"],
 )
 def test_ctrl_c_ends_an_installation_within_two_seconds(index: Path, tmp_path: Path, words: str) -> None:
-    told = tmp_path / "pid"
+    pid_file = tmp_path / "pid"
     packages.wheel(index, "urllib3", "2.8.0", {"urllib3.py": ""})  # of the recipe's interface
-    packages.sdist(index, "saddle", "2.0", HANGS.format(told=str(told)))
+    packages.sdist(index, "saddle", "2.0", HANGS.format(pid_file=str(pid_file)))
     (tmp_path / "plain.py").write_text("def application(environ, start_response): ...\n")
     (tmp_path / "mine.py").write_text(MINE)
     (tmp_path / "study.toml").write_text(STUDY)
     with subprocess.Popen(
         [sys.executable, "-m", "velodrome", *words.split()], cwd=tmp_path, stderr=subprocess.PIPE, text=True
     ) as running:
-        until(lambda: told.exists() and told.read_text(), 30)
-        building = int(told.read_text())
+        until(lambda: pid_file.exists() and pid_file.read_text(), 30)
+        building = int(pid_file.read_text())
         running.send_signal(signal.SIGINT)
         began = time.monotonic()
         _, sentence = running.communicate(timeout=20)

@@ -50,7 +50,7 @@ def test_a_generator_is_cheaper_than_a_greenlet_and_that_than_a_thread(lab: Lab)
     assert finding.facts["interrupted.generator"] is False
 
 
-def test_what_an_environment_does_not_have_is_told_as_missing(lab: Lab) -> None:
+def test_what_an_environment_does_not_have_is_reported_as_missing(lab: Lab) -> None:
     finding = found(lab, "switch-cost", repeats=1, stack="io-generators")
     assert finding.facts["ns.greenlet"] is None
     assert finding.facts["times.greenlet"] is None

@@ -56,7 +56,7 @@ def test_gunicorn_patches_for_greenlets_and_not_for_sync(lab: Lab) -> None:
     assert number(finding, "at_once.gunicorn-sync") == 1
 
 
-def test_a_program_that_dies_is_told_with_its_last_words(lab: Lab) -> None:
+def test_a_program_that_dies_is_reported_with_its_last_words(lab: Lab) -> None:
     made = lab.environment(lab.stacks["waitress"], None, {})
     with pytest.raises(ProgramError) as caught:
         run_program(made, lab, "velodrome.guest.experiments.no_such_program")

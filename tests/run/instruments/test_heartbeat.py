@@ -76,9 +76,11 @@ def test_where_a_mark_is_called_from_most_is_named_with_its_share() -> None:
 
 
 def test_statements_of_the_load_are_counted_for_each_request() -> None:
-    one = {"statement": "SELECT ?", "file": "/srv/a.py", "line": 3, "function": "f", "text": "ask()"}
-    lines = [{**SEEN, "at": at, "statements": [{**one, "seconds": 0.1, "times": 100}]} for at in (10.5, 11.0)]
-    before = {**SEEN, "at": 10.2, "statements": [{**one, "seconds": 9.0, "times": 900}]}
+    sent = {"statement": "SELECT ?", "file": "/srv/a.py", "line": 3, "function": "f", "text": "ask()"}
+    lines = [
+        {**SEEN, "at": at, "statements": [{**sent, "seconds": 0.1, "times": 100}]} for at in (10.5, 11.0)
+    ]
+    before = {**SEEN, "at": 10.2, "statements": [{**sent, "seconds": 9.0, "times": 900}]}
     after = {**before, "at": 11.5}
     found = read_heartbeats([before, *lines, after], 9, 12, rps=50.0, load=(10.0, 11.0))
     assert found.followed_s == pytest.approx(1.0)

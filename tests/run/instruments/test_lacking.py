@@ -1,4 +1,4 @@
-"""A system that does not show something: what falls away is said, with the cure; where all is shown, nothing."""
+"""A system that does not show something: what falls away is reported, with the cure; where all is shown, nothing."""
 
 import os
 from pathlib import Path
@@ -35,7 +35,7 @@ def proc(folder: Path, *, schedstat: bool = True, others: bool = True, groups: b
     return folder
 
 
-def test_where_everything_is_shown_nothing_is_said(tmp_path: Path) -> None:
+def test_where_everything_is_shown_nothing_is_reported(tmp_path: Path) -> None:
     assert list(list_lacking(proc(tmp_path), "linux")) == []
 
 
@@ -43,7 +43,7 @@ def test_where_everything_is_shown_nothing_is_said(tmp_path: Path) -> None:
     ("missing", "named"),
     [("schedstat", "blocking-call and gil-convoy"), ("others", "hidepid"), ("groups", "throttled")],
 )
-def test_what_is_not_shown_is_said_with_what_falls_away_and_the_cure(
+def test_what_is_not_shown_is_reported_with_what_falls_away_and_the_cure(
     missing: str, named: str, tmp_path: Path
 ) -> None:
     (sentence,) = list_lacking(proc(tmp_path, **{missing: False}), "linux")

@@ -245,11 +245,11 @@ def test_a_situation_can_be_made_where_an_event_loop_runs_as_in_a_notebook() -> 
 
 
 def test_where_nobody_listens_a_request_is_refused() -> None:
-    async def ask() -> str:
+    async def outcome_of_request() -> str:
         async with Client(Where("127.0.0.1", 1)) as client:
             return (await client.request()).outcome
 
-    assert asyncio.run(ask()) == "refused"
+    assert asyncio.run(outcome_of_request()) == "refused"
 
 
 def test_a_request_is_written_with_its_own_headers_and_the_length_of_its_body() -> None:

@@ -169,8 +169,8 @@ def test_loads_that_leave_memory_or_descriptors_behind_are_counted() -> None:
         memory = asyncio.run(situations.grow(at, leaking, least=64))
         descriptors = asyncio.run(situations.grow(at, leaking, least=0.01, descriptors=1))
     finally:
-        for one in opened:
-            os.close(one)
+        for descriptor in opened:
+            os.close(descriptor)
     assert memory.of == memory.hits == descriptors.of == descriptors.hits == 8
     idle = asyncio.run(situations.grow(at, leaking, loaded=0, descriptors=1))
     assert (idle.hits, idle.of) == (0, 8)
@@ -227,14 +227,14 @@ def test_what_each_connection_leaves_is_not_what_each_request_leaves(monkeypatch
         kept.append(mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))
         kept[-1].write(b"x" * size)
 
-    async def one(_at: Where, _patience_s: float) -> None:
+    async def request(_at: Where, _patience_s: float) -> None:
         keep(50_000)
 
     def closed(connections: int, seconds: float) -> Any:
         keep(connections * 50_000)
         return SimpleNamespace(load=SimpleNamespace(answers=1000, ok=1000))
 
-    monkeypatch.setattr(situations, "request_once", one)
+    monkeypatch.setattr(situations, "request_once", request)
     server = standing(os.getpid(), run_closed_loop=closed)
     assert asyncio.run(situations.grow(Where("127.0.0.1", 1), server)).hits == 0
 
@@ -351,8 +351,8 @@ def test_a_worker_that_is_still_being_started_replaced_none() -> None:
 ALLOCATING = """
 import sys, threading
 kept = []
-one = threading.Thread(target=lambda: kept.extend(bytes(2000) for _ in range(2000)))
-one.start(); one.join()
+thread = threading.Thread(target=lambda: kept.extend(bytes(2000) for _ in range(2000)))
+thread.start(); thread.join()
 print("kept", flush=True)
 sys.stdin.read()
 """
@@ -407,9 +407,9 @@ def test_an_epoll_of_before_a_fork_is_counted_with_both_processes() -> None:
 
 
 @pytest.mark.parametrize(("how", "hits", "of"), [("each", 45, 45), ("first", 0, 45), ("always", 0, 0)])
-@pytest.mark.parametrize("asked", ["/", "/seasons/7/table"], ids=["by query", "by path"])
+@pytest.mark.parametrize("wanted", ["/", "/seasons/7/table"], ids=["by query", "by path"])
 def test_cold_requests_that_each_do_the_work_are_a_stampede_and_those_without_a_cache_are_none(
-    asked: str, how: str, hits: int, of: int
+    wanted: str, how: str, hits: int, of: int
 ) -> None:
     calls = 0
     cache: dict[bytes, asyncio.Task[None]] = {}
@@ -421,7 +421,7 @@ def test_cold_requests_that_each_do_the_work_are_a_stampede_and_those_without_a_
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         path = (await reader.readuntil(b"\r\n\r\n")).split()[1]
-        if asked != "/":
+        if wanted != "/":
             path = path.partition(b"?")[0]
         if how == "always":
             await work()
@@ -436,7 +436,7 @@ def test_cold_requests_that_each_do_the_work_are_a_stampede_and_those_without_a_
         server = standing(os.getpid())
         server.booted.upstreams = (SimpleNamespace(so_far=lambda: calls),)
         async with await asyncio.start_server(handle, "127.0.0.1", 0) as listening:
-            at = Where("127.0.0.1", listening.sockets[0].getsockname()[1], asked)
+            at = Where("127.0.0.1", listening.sockets[0].getsockname()[1], wanted)
             return await situations.stampede(at, server)
 
     found = asyncio.run(both())

@@ -51,7 +51,7 @@ def test_of_an_endless_file_only_so_much_is_read(tmp_path: Path) -> None:
 
 def test_live_blocks_are_the_sum_of_what_processes_counted_for_this_time(tmp_path: Path) -> None:
     def counts(pid: int, *blocks: int) -> None:
-        lines = [json.dumps({"number": number, "blocks": one}) for number, one in enumerate(blocks)]
+        lines = [json.dumps({"number": number, "blocks": count}) for number, count in enumerate(blocks)]
         (tmp_path / f"blocks-{pid}.jsonl").write_text("\n".join(lines))
 
     counts(1, 100, 150)
@@ -66,7 +66,7 @@ def test_collections_are_those_of_the_process_that_spends_most_on_them(tmp_path:
         def run_closed_loop(self, *_: Any, **__: Any) -> Any:
             at = time.monotonic()
             for pid, spent in ((1, (0.2, 0.1)), (2, (0.25,))):
-                lines = [{"gc": one, "at": at, "generation": 2, "pid": pid} for one in spent]
+                lines = [{"gc": seconds, "at": at, "generation": 2, "pid": pid} for seconds in spent]
                 lines += [{"gc": 9, "at": at - 60, "generation": 2, "pid": pid}]  # before the load
                 lines += [{"gc": 9, "at": at, "generation": 1, "pid": pid}]  # of young objects
                 (tmp_path / f"gc-{pid}.jsonl").write_text("\n".join(map(json.dumps, lines)))

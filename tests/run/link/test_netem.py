@@ -15,24 +15,24 @@ FIXED = struct.Struct("=6I")
 """struct tc_netem_qopt: latency, limit, loss, gap, duplicate, jitter."""
 
 
-def told(link: Link) -> tuple[tuple[int, ...], dict[int, bytes]]:
+def encoded(link: Link) -> tuple[tuple[int, ...], dict[int, bytes]]:
     data = netem.options(link, 9)
     return FIXED.unpack_from(data), dict(attributes(data[FIXED.size :]))
 
 
 def test_delay_is_half_the_round_trip_in_nanoseconds() -> None:
-    fixed, more = told(Link(160))
+    fixed, more = encoded(Link(160))
     assert fixed == (0, netem.MOST, 0, 0, 0, 0)
     assert more == {netem.LATENCY64: struct.pack("=q", 80_000_000), netem.SEED: struct.pack("=Q", 9)}
 
 
 def test_loss_is_a_share_of_all_that_32_bits_hold() -> None:
-    assert told(Link(loss=0.25))[0][2] == 2**30
-    assert told(Link(loss=1 - 1e-12))[0][2] == 2**32 - 1
+    assert encoded(Link(loss=0.25))[0][2] == 2**30
+    assert encoded(Link(loss=1 - 1e-12))[0][2] == 2**32 - 1
 
 
 def test_a_rate_is_bytes_of_ip_and_its_limit_holds_what_waits_and_what_travels() -> None:
-    fixed, more = told(Link(20, rate_mbit=12, queue_packets=30))
+    fixed, more = encoded(Link(20, rate_mbit=12, queue_packets=30))
     assert fixed[1] == 30 + 10 + 1  # 12 Mbit/s x 10 ms are 10 packets
     assert struct.unpack("=IiIi", more[netem.RATE]) == (1_500_000, -14, 0, 0)
     assert more[netem.RATE64] == struct.pack("=Q", 1_500_000)

@@ -1,4 +1,4 @@
-"""A site: two networks of our own, joined as told, and gone without a trace."""
+"""A site: two networks of our own, joined as given, and gone without a trace."""
 
 import errno
 import os
@@ -114,8 +114,8 @@ def test_the_congestion_control_is_the_one_asked_for() -> None:
             client, server = connect(site)
             with client, server:
                 for end in (client, server):
-                    told = end.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16)
-                    assert told.rstrip(b"\0").decode() == name
+                    chosen = end.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16)
+                    assert chosen.rstrip(b"\0").decode() == name
 
 
 @NEEDS_LINK
@@ -170,7 +170,7 @@ def test_only_the_thread_that_enters_is_moved_and_what_it_starts_stays(site: Sit
 
 
 @NEEDS_LINK
-def test_a_relay_that_dies_is_told_and_nothing_hangs(site: Site) -> None:
+def test_a_relay_that_dies_is_reported_and_nothing_hangs(site: Site) -> None:
     site.begin()
     assert site.joint.pid
     os.kill(site.joint.pid, signal.SIGKILL)

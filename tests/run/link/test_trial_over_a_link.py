@@ -56,7 +56,7 @@ def test_a_link_adds_its_round_trip_and_tells_of_itself(lab: Lab) -> None:
     assert far.load.outcomes["ok"] == far.load.requests
     link = far.link
     assert link is not None
-    assert link.there.packets > far.load.ok / 2  # counted from when the span was told to begin
+    assert link.there.packets > far.load.ok / 2  # counted from the beginning of the span
     assert link.back.packets > far.load.ok / 2
     assert link.rtt_ms >= 20.0
     assert "with cubic at both ends" in far.placement.notes[-1]

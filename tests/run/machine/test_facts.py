@@ -1,4 +1,4 @@
-"""Facts of the machine are read as the system tells them, and missing ones are None."""
+"""Facts of the machine are read as the system shows them, and missing ones are None."""
 
 import json
 
@@ -28,7 +28,7 @@ def test_an_unnamed_cpu_is_its_architecture() -> None:
     assert facts.cpu_model("")
 
 
-def test_a_virtual_machine_is_told_from_a_bare_one() -> None:
+def test_a_virtual_machine_is_distinguished_from_a_bare_one() -> None:
     inside = facts.virtualisation(BARE, "")  # whether these tests themselves run in a container
     guest = facts.virtualisation(GUEST, "KVM")
     assert inside in (None, "container")

@@ -54,14 +54,14 @@ def test_a_group_holds_a_server_on_its_cpus_against_its_will(where: Mapping[str,
     assert run(code, bounds(Limits(), CPU, {})).tail.lines() == (str(os.sched_getaffinity(0)),)
 
 
-def test_without_groups_memory_is_held_by_address_space_and_it_is_said() -> None:
+def test_without_groups_memory_is_held_by_address_space_and_that_is_reported() -> None:
     held = bounds(Limits(memory_bytes=200 << 20), CPU, {})
     assert held.enforced_by == "affinity and rlimits"
     assert "RLIMIT_AS bounds the address space of each process" in held.notes[0]
     assert run("x = bytearray(300 << 20)", held).tail.lines()[-1] == "MemoryError"
 
 
-def test_nothing_asked_is_affinity_alone_with_an_account_where_there_is_one() -> None:
+def test_no_limits_are_affinity_alone_with_an_account_where_there_is_one() -> None:
     assert bounds(Limits(), CPU, {}) == Bounds("affinity and rlimits")
     accounted = bounds(Limits(), CPU, {"cpuacct": Hierarchy(1, Path("/groups"))})
     assert accounted.account is not None

@@ -81,7 +81,7 @@ def readable_python() -> str:
 
 @contextmanager
 def by_nobody(what: str) -> Iterator[tuple[int, str]]:
-    """Let another user measure, and yield their process and what they were told first."""
+    """Let another user measure, and yield their process and the first line they print."""
     seen = os.pathsep.join((str(Path(velodrome.__file__).parents[1]), sysconfig.get_path("purelib")))
     env = {
         "PYTHONPATH": seen,
@@ -164,10 +164,10 @@ def to_pipe(path: Path) -> str:
 @pytest.mark.parametrize("made", [to_link, to_nowhere, to_foreign, to_pipe])
 def test_what_is_no_lock_is_neither_followed_nor_written(shared: Path, made: Callable[[Path], str]) -> None:
     reason = made(shared)
-    with pytest.raises(LockError, match=reason) as told, alone("study"):
+    with pytest.raises(LockError, match=reason) as caught, alone("study"):
         pytest.fail("it is no lock")
-    assert told.value.exit_code == 3
-    assert "VELODROME_LOCK" in str(told.value)
+    assert caught.value.exit_code == 3
+    assert "VELODROME_LOCK" in str(caught.value)
     precious = shared.with_name("precious")
     assert not precious.exists() or precious.read_text() == "precious"
     assert not shared.with_name("nowhere").exists()
@@ -194,9 +194,9 @@ def test_what_a_stranger_wrote_reaches_no_terminal_as_it_is(shared: Path) -> Non
     shared.write_text(f"\x1b]0;OWNED\x07, process {os.getpid()}")
     with shared.open() as held:
         fcntl.flock(held, fcntl.LOCK_EX)
-        with pytest.raises(BusyError) as told, alone("study"):
+        with pytest.raises(BusyError) as caught, alone("study"):
             pass
-    assert str(told.value).isprintable()
+    assert str(caught.value).isprintable()
 
 
 def test_long_names_do_not_make_a_lock_foreign(shared: Path) -> None:

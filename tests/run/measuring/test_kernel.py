@@ -202,7 +202,7 @@ def test_where_a_machine_does_not_tell_of_each_cpu_nothing_is_made_up() -> None:
     assert kernel.losses(counters, counters, (), 0.0, 0.0) is None
 
 
-def test_each_cpu_is_told_of_and_they_are_all_of_the_machine() -> None:
+def test_each_cpu_is_reported_and_they_are_all_of_the_machine() -> None:
     found = kernel.read()
     assert found.cpus is not None
     assert found.busy_s is not None

@@ -18,14 +18,14 @@ from velodrome.run.measuring.sampler import LINUX, Moment, ProcessUse, Sampler, 
 Start = Callable[[str], subprocess.Popen[str]]
 
 
-def ask(process: subprocess.Popen[str]) -> str:
+def next_line(process: subprocess.Popen[str]) -> str:
     assert process.stdin is not None
     process.stdin.write("\n")
     process.stdin.flush()
-    return told(process)
+    return read_line(process)
 
 
-def told(process: subprocess.Popen[str]) -> str:
+def read_line(process: subprocess.Popen[str]) -> str:
     assert process.stdout is not None
     return process.stdout.readline().strip()
 
@@ -43,14 +43,14 @@ for line in sys.stdin:
 
 def test_cpu_is_that_of_the_span_alone(start: Start) -> None:
     server = start(BURNER)
-    told(server)
-    ask(server)  # before the span: not counted
+    read_line(server)
+    next_line(server)  # before the span: not counted
     sampler = Sampler(server.pid, 1, span_s=1.0)
     with sampler:
         sampler.on(now("measuring"))
-        used_s = float(ask(server))
+        used_s = float(next_line(server))
         sampler.on(now("span_ended"))
-        ask(server)  # in the drain: not counted
+        next_line(server)  # in the drain: not counted
     facts = sampler.result(boot_s=0.5).server
     assert used_s - 0.01 <= facts.cpu_s < used_s + 0.2
     assert facts.cpu_user_s + facts.cpu_sys_s == pytest.approx(facts.cpu_s)
@@ -61,11 +61,11 @@ def test_cpu_is_that_of_the_span_alone(start: Start) -> None:
 
 def test_samples_come_at_their_time_and_carry_what_was_used_so_far(start: Start) -> None:
     server = start(BURNER)
-    told(server)
+    read_line(server)
     sampler = Sampler(server.pid, 1, span_s=0.5, every_s=0.05)
     with sampler:
         sampler.on(now("measuring"))
-        while float(ask(server)) < 0.3:
+        while float(next_line(server)) < 0.3:
             pass
         sampler.on(now("span_ended"))
     samples = sampler.result(0.1).server.samples
@@ -83,9 +83,9 @@ held = [server.accept() for _ in range(3)]
 print("accepted", flush=True)
 sys.stdin.readline()
 """)
-    port = int(told(server))
+    port = int(read_line(server))
     clients = [socket.create_connection(("127.0.0.1", port)) for _ in range(3)]
-    told(server)
+    read_line(server)
     sampler = Sampler(server.pid, port, span_s=0.1, every_s=0.05)
     deadline = time.monotonic() + 5
     with sampler:
@@ -104,7 +104,7 @@ sys.stdin.readline()
 
 def test_a_server_that_polls_does_not_come_to_rest(start: Start) -> None:
     server = start("print('ready', flush=True)\nwhile True: pass")
-    told(server)
+    read_line(server)
     rest = Sampler(server.pid, 1, span_s=1.0).rest()
     assert rest.cpus is not None
     assert rest.cpus > 0.2
@@ -113,7 +113,7 @@ def test_a_server_that_polls_does_not_come_to_rest(start: Start) -> None:
 
 def test_a_server_that_still_imports_is_waited_for(start: Start) -> None:
     server = start("print('ready', flush=True); burn(0.3); sys.stdin.readline()")
-    told(server)
+    read_line(server)
     rest = Sampler(server.pid, 1, span_s=1.0).rest()
     assert rest.cpus is not None
     assert rest.cpus <= 0.05
@@ -130,21 +130,21 @@ second = os.fork() or time.sleep(60)
 print(f"{first} {second}", flush=True)
 sys.stdin.readline(); os.kill(second, 9)
 """)
-    told(server)
+    read_line(server)
     sampler = Sampler(server.pid, 1, span_s=1.0)
     sampler.rest()
     with sampler:
         sampler.on(now("measuring"))
-        first, second = map(int, ask(server).split())
+        first, second = map(int, next_line(server).split())
         sampler.on(now("span_ended"))
     result = sampler.result(0.1)
     assert (result.gone, result.came, result.root_alive) == ((first,), (second,), True)
-    ask(server)
+    next_line(server)
 
 
-def test_a_server_that_is_gone_is_told_and_raises_nothing(start: Start) -> None:
+def test_a_server_that_is_gone_is_reported_and_raises_nothing(start: Start) -> None:
     server = start("print('ready', flush=True); sys.stdin.readline()")
-    told(server)
+    read_line(server)
     sampler = Sampler(server.pid, 1, span_s=1.0)
     with sampler:
         sampler.on(now("measuring"))
@@ -157,9 +157,9 @@ def test_a_server_that_is_gone_is_told_and_raises_nothing(start: Start) -> None:
     assert result.server.cpu_s >= 0.0
 
 
-def test_a_load_that_told_no_span_has_no_result(start: Start) -> None:
+def test_a_load_that_reported_no_span_has_no_result(start: Start) -> None:
     server = start("print('ready', flush=True); sys.stdin.readline()")
-    told(server)
+    read_line(server)
     sampler = Sampler(server.pid, 1, span_s=1.0)
     with sampler:
         sampler.on(now("measuring"))
@@ -169,8 +169,8 @@ def test_a_load_that_told_no_span_has_no_result(start: Start) -> None:
 
 def test_the_load_generator_is_no_other_load(start: Start) -> None:
     server, generator = start("print('ready', flush=True); sys.stdin.readline()"), start(BURNER)
-    told(server)
-    told(generator)
+    read_line(server)
+    read_line(generator)
     results = []
     for known in (False, True):
         sampler = Sampler(server.pid, 1, span_s=1.0)
@@ -178,7 +178,7 @@ def test_the_load_generator_is_no_other_load(start: Start) -> None:
             if known:
                 sampler.on(LoadEvent("started", {"pid": generator.pid}))
             sampler.on(now("measuring"))
-            ask(generator)
+            next_line(generator)
             sampler.on(now("span_ended"))
             begin, end = sampler._begin, sampler._end
             assert begin is not None
@@ -191,13 +191,13 @@ def test_the_load_generator_is_no_other_load(start: Start) -> None:
 
 def test_sampling_costs_little_and_tells_how_much(start: Start) -> None:
     server = start(BURNER)
-    told(server)
+    read_line(server)
     sampler = Sampler(server.pid, 1, span_s=1.0)
     with sampler:
         sampler.on(now("measuring"))
         until = time.monotonic() + 1.2
         while time.monotonic() < until:
-            ask(server)
+            next_line(server)
         sampler.on(now("span_ended"))
     result = sampler.result(0.1)
     assert 0 < result.own_cpu_s < 0.3 * result.span_s
@@ -208,7 +208,7 @@ def process(pid: int, cpu_s: float, children_s: float = 0.0, started: float = 1.
 
 
 def moment(at_s: float, late_s: float, *processes: ProcessUse) -> Moment:
-    total = sum(one.cpu_s + one.children_cpu_s for one in processes)
+    total = sum(used.cpu_s + used.children_cpu_s for used in processes)
     use = TreeUse(int((at_s + late_s) * 1e9), processes, total, total / 2)
     return Moment(int(at_s * 1e9), use, Counters(0), {}, 0.0, {1: (10, 1)})
 

@@ -37,7 +37,7 @@ def test_version_1_tells_nanoseconds(tmp_path: Path) -> None:
     assert Throttling(7, proc).seconds() == pytest.approx(0.25)
 
 
-def test_without_a_quota_anywhere_nothing_is_told(tmp_path: Path) -> None:
+def test_without_a_quota_anywhere_nothing_is_reported(tmp_path: Path) -> None:
     proc = machine(tmp_path, "cgroup2", "rw", "0::/shop/web\n")
     assert Throttling(7, proc).seconds() is None
     assert Throttling(8, proc).seconds() is None, "there is no such process"

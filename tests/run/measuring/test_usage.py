@@ -13,14 +13,14 @@ from velodrome.run.measuring.sampler import LINUX, PortableReader, of
 Start = Callable[[str], subprocess.Popen[str]]
 
 
-def told(process: subprocess.Popen[str]) -> str:
+def read_line(process: subprocess.Popen[str]) -> str:
     assert process.stdout is not None
     return process.stdout.readline().strip()
 
 
 def test_cpu_of_a_process_is_what_it_says_itself(start: Start) -> None:
     process = start("burn(0.2); tell(time.process_time())")
-    own_s = float(told(process))
+    own_s = float(read_line(process))
     read_s = of(process.pid).use().cpu_s
     assert own_s <= read_s < own_s + 0.15
 
@@ -34,9 +34,9 @@ for _ in range(3):
     os.waitpid(child, 0)
 tell("done")
 """)
-    told(process)
+    read_line(process)
     use = of(process.pid).use()
-    assert [one.pid for one in use.processes] == [process.pid]
+    assert [member.pid for member in use.processes] == [process.pid]
     assert use.cpu_s >= 0.28
 
 
@@ -49,7 +49,7 @@ if child == 0:
 os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
 tell("done")
 """)
-    told(process)
+    read_line(process)
     use = of(process.pid).use()
     assert len(use.processes) == 1
     assert use.cpu_s >= 0.19
@@ -67,7 +67,7 @@ if os.fork() == 0:
     time.sleep(60)
 time.sleep(60)
 """)
-    assert told(process) == "ready"
+    assert read_line(process) == "ready"
     use = of(process.pid).use()
     assert use.processes[0].pid == process.pid
     assert len(use.processes) == 3
@@ -89,19 +89,19 @@ if os.fork() == 0:
 os.wait()
 time.sleep(60)
 """)
-    orphan = int(told(process))
-    assert {one.pid for one in of(process.pid).use().processes} == {process.pid, orphan}
+    orphan = int(read_line(process))
+    assert {member.pid for member in of(process.pid).use().processes} == {process.pid, orphan}
 
 
 def test_descriptors_are_counted(start: Start) -> None:
     process = start("tell('few'); files = [open('/dev/null') for _ in range(30)]; tell('many')")
     reader = of(process.pid)
-    assert told(process) == "few"
+    assert read_line(process) == "few"
     few = reader.fds([process.pid])
     assert process.stdin is not None
     process.stdin.write("\n")
     process.stdin.flush()
-    assert told(process) == "many"
+    assert read_line(process) == "many"
     many = reader.fds([process.pid])
     assert few is not None
     assert many == few + 30
@@ -110,7 +110,7 @@ def test_descriptors_are_counted(start: Start) -> None:
 @pytest.mark.skipif(not LINUX, reason="from /proc")
 def test_switches_and_shared_memory_are_reported(start: Start) -> None:
     process = start("[time.sleep(0.001) for _ in range(50)]; tell('slept')")
-    told(process)
+    read_line(process)
     reader = of(process.pid)
     switches = reader.switches([process.pid])
     assert switches is not None
@@ -131,7 +131,7 @@ def test_a_process_that_is_gone_uses_nothing(start: Start) -> None:
 @pytest.mark.skipif(not LINUX, reason="compares with /proc")
 def test_both_readers_agree(start: Start) -> None:
     process = start("burn(0.2); tell('burnt')")
-    told(process)
+    read_line(process)
     exact, portable = of(process.pid).use(), PortableReader(process.pid).use()
     assert portable.cpu_s == pytest.approx(exact.cpu_s, abs=0.03)
     assert portable.rss_bytes == pytest.approx(exact.rss_bytes, rel=0.1)
@@ -160,13 +160,13 @@ def test_a_control_group_accounts_for_all_that_ever_ran_in_it(tmp_path: Path, fi
 def test_a_group_that_accounts_for_nothing_is_not_believed(tmp_path: Path, start: Start) -> None:
     (tmp_path / "cpu.stat").write_text("nr_periods 0\n")
     process = start("burn(0.1); tell('burnt')")
-    told(process)
+    read_line(process)
     assert of(process.pid, tmp_path).use().cpu_s >= 0.1
 
 
 def test_reading_a_tree_is_cheap(start: Start) -> None:
     process = start("tell('ready')")
-    told(process)
+    read_line(process)
     reader = of(process.pid)
     before = time.thread_time()
     for _ in range(20):

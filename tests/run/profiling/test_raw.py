@@ -59,7 +59,7 @@ def test_paths_begin_with_the_package_and_lines_are_left_out() -> None:
         ("names (/srv/app/shop/names.py:4)", ""),
     ],
 )
-def test_what_waits_is_told_by_the_line_that_runs(frame: str, mark: str) -> None:
+def test_what_waits_is_named_by_the_line_that_runs(frame: str, mark: str) -> None:
     stack = read(frame)
     assert (stack[-1] if stack[-1].startswith("[") else "") == mark
 

@@ -55,7 +55,7 @@ def test_a_server_under_load_is_profiled_and_its_stacks_are_written(lab: Lab, tm
     stacks = samples.parse((tmp_path / profile.collapsed).read_text())
     assert sum(stacks.values()) == profile.samples
     scoped = json.loads((tmp_path / profile.speedscope).read_text())
-    weights = [weight for one in scoped["profiles"] for weight in one["weights"]]
+    weights = [weight for recorded in scoped["profiles"] for weight in recorded["weights"]]
     assert sum(weights) == pytest.approx(profile.samples / profile.rate_hz)
     named = {frame["name"] for frame in scoped["shared"]["frames"]}
     assert named == {frame for stack in stacks for frame in stack[1:]}
@@ -68,7 +68,7 @@ def test_a_server_that_does_not_start_has_no_profile_and_the_reason(lab: Lab, tm
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_missing_profiler_is_told_with_its_cure(
+def test_a_missing_profiler_is_reported_with_its_cure(
     lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sysconfig, "get_path", lambda _: str(tmp_path))
@@ -158,5 +158,5 @@ def test_stacks_that_cannot_be_read_are_reported(
 ) -> None:
     path = spy("echo no stacks > stacks.raw")
     monkeypatch.setattr(profiling, "find_profiler", lambda: path)
-    told = take(trial(load=replace(LOAD, pace=Closed(1))), lab, tmp_path).failed
-    assert "wrote cannot be read: line 1 of the profile is 'no stacks'" in told
+    reason = take(trial(load=replace(LOAD, pace=Closed(1))), lab, tmp_path).failed
+    assert "wrote cannot be read: line 1 of the profile is 'no stacks'" in reason

@@ -16,7 +16,7 @@ from velodrome.run.drivers.driver import Driver, LoadEvent, OnEvent, Target
 
 @dataclass
 class PlainDriver:
-    """`seen` keeps what it was asked for."""
+    """`seen` keeps the loads that it ran."""
 
     name: str = "plain"
     seen: list[tuple[Load, Target]] = field(default_factory=list)

@@ -80,9 +80,9 @@ def sessions(of: Study, limits: Limits | None = None) -> tuple[Session, ...]:
 
 def whole() -> Study:
     """The study this process runs: with engine, third party and link, so that there is most to leave behind."""
-    asked = study(CALLS, blocks=1)
+    short = study(CALLS, blocks=1)
     between = None if REFUSAL else Link(2.0)
-    return replace(asked, questions=tuple(replace(question, link=between) for question in asked.questions))
+    return replace(short, questions=tuple(replace(question, link=between) for question in short.questions))
 
 
 def lab(driver: DriverOf = plain) -> Lab:
@@ -95,7 +95,7 @@ def lab(driver: DriverOf = plain) -> Lab:
     )
 
 
-class Told:
+class Recorder:
     """A follower that writes down what it receives."""
 
     def __init__(self, aloud: bool = False) -> None:
@@ -133,13 +133,13 @@ class Told:
             print(result.trial.key, type(result).__name__, flush=True)
 
 
-def raced(asked: Race, within: Lab, told: Told) -> race.Finished:
+def raced(whole_race: Race, within: Lab, recorder: Recorder) -> race.Finished:
     """Take all steps of a race, and write them down."""
-    with race.start(asked, within, told) as running:
+    with race.start(whole_race, within, recorder) as running:
         for step in running.steps():
-            told.step(step)
+            recorder.step(step)
         for step in running.profiles():
-            told.step(step)
+            recorder.step(step)
     return running.finished
 
 
@@ -148,10 +148,10 @@ def main() -> int:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     race.AGAIN_TIMES = 0  # whoever reads this counts trials, whatever disturbs them
     out, *options = sys.argv[1:]
-    asked = whole()
-    whole_race = Race(asked, sessions(asked), Path(out), resume="--resume" in options, wait_s=20)
+    short = whole()
+    whole_race = Race(short, sessions(short), Path(out), resume="--resume" in options, wait_s=20)
     try:
-        raced(whole_race, lab(choose_driver), Told(aloud=True))
+        raced(whole_race, lab(choose_driver), Recorder(aloud=True))
     except VelodromeError as error:
         print(error, file=sys.stderr)
         return error.exit_code

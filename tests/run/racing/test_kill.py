@@ -57,8 +57,8 @@ class Running:
                 found.append(process)
         return found
 
-    def told(self) -> list[str]:
-        """Return the keys of the results it told, after it has ended."""
+    def reported(self) -> list[str]:
+        """Return the keys of the results it printed, after it has ended."""
         out, _ = self.process.communicate(timeout=60)
         return [line.split()[0] for line in out.splitlines() if line.endswith(("Measurement", "Failed"))]
 
@@ -85,7 +85,7 @@ def assert_nothing_is_left(running: Running) -> None:
 
 def assert_resume_completes(out: Path, cache: Path) -> None:
     resumed = Running(out, cache, "--resume")
-    keys = resumed.told()
+    keys = resumed.reported()
     assert resumed.process.returncode == 0
     assert len(keys) == TRIALS
     assert set(keys) == {result.trial.key for result in store.read(out).trials}
@@ -99,15 +99,15 @@ def killed_at(moment_s: float, tmp_path: Path) -> None:
     running = Running(out, cache)
     time.sleep(moment_s)  # not a wait for anything: the moment of the kill is what is tested
     running.process.kill()
-    told = running.told()
+    reported = running.reported()
     assert_nothing_is_left(running)
     if (out / store.NAME).exists():
-        if told:
-            assert set(told) <= {result.trial.key for result in store.read(out).trials}
+        if reported:
+            assert set(reported) <= {result.trial.key for result in store.read(out).trials}
         assert_resume_completes(out, cache)
         assert not list(Path("/tmp").glob(running.scratch + "*"))
     else:
-        assert told == []
+        assert reported == []
 
 
 MOMENTS = [random.Random(f"{SEED}/{number}").uniform(0.0, WHOLE_S) for number in range(30)]

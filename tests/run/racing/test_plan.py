@@ -33,9 +33,9 @@ def with_link(session: Session) -> Session:
 
 
 def whole() -> RunPlan:
-    asked = study(CALLS, blocks=2, budget_s=60.0)
-    first, *rest = sessions(asked, Limits(1, 512_000_000))
-    race = Race(asked, (with_link(first), *rest), Path("out"))
+    planned = study(CALLS, blocks=2, budget_s=60.0)
+    first, *rest = sessions(planned, Limits(1, 512_000_000))
+    race = Race(planned, (with_link(first), *rest), Path("out"))
     return plan_of_race(race, two_cpus(), lambda session: 2.0 * len(session.trials))
 
 
@@ -60,7 +60,7 @@ def test_it_has_every_session_in_order_with_its_cpus_limits_link_services_and_ti
     assert first["limits"]["memory_bytes"] == 512_000_000
     assert (first["link"], second["link"]) == ("rtt40ms", None)
     assert first["services"]
-    assert [one["load"] for one in first["loads"]] == ["closed-1", "closed-2"]
+    assert [load["load"] for load in first["loads"]] == ["closed-1", "closed-2"]
     assert document["seconds"] == 16.0
     assert document["budget_s"] == 60.0
 
@@ -82,9 +82,9 @@ def test_its_lines_name_each_session_its_place_and_how_long_all_takes() -> None:
     assert "512 MB" in text
 
 
-def test_what_all_sessions_share_is_said_once() -> None:
-    asked = study()
-    lines = plan_of("study short", sessions(asked), two_cpus()).lines()
+def test_what_all_sessions_share_is_shown_once() -> None:
+    planned = study()
+    lines = plan_of("study short", sessions(planned), two_cpus()).lines()
     assert sum("server on CPU" in line for line in lines) == 1
 
 
@@ -102,11 +102,11 @@ def test_a_stack_that_is_not_there_needs_no_environment_and_keeps_its_place() ->
 def test_each_server_gets_control_groups_of_its_own_of_the_same_plan(tmp_path: Path) -> None:
     where = {"memory": Hierarchy(2, tmp_path), "cpuacct": Hierarchy(2, tmp_path)}
     bounds = seat(Limits(memory_bytes=512_000_000), two_cpus(where)).bounds
-    one, other = bounds.fresh(), bounds.fresh()
-    assert {group.path for group in one.groups}.isdisjoint(group.path for group in other.groups)
-    assert [group.settings for group in one.groups] == [group.settings for group in bounds.groups]
-    assert one.account is not None
-    assert str(one.account) in {group.path for group in one.groups}
+    first, second = bounds.fresh(), bounds.fresh()
+    assert {group.path for group in first.groups}.isdisjoint(group.path for group in second.groups)
+    assert [group.settings for group in first.groups] == [group.settings for group in bounds.groups]
+    assert first.account is not None
+    assert str(first.account) in {group.path for group in first.groups}
 
 
 def test_a_session_by_itself_has_the_same_place_as_in_a_race() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.run import made
 from tests.run.racing.plain_driver import PlainDriver
-from tests.run.racing.short_race import CONTESTANTS, LOADS, Told, bare, lab, raced, sessions, study
+from tests.run.racing.short_race import CONTESTANTS, LOADS, Recorder, bare, lab, raced, sessions, study
 
 from velodrome.guest.recipe import Recipe
 from velodrome.guest.stack import Stack
@@ -77,33 +77,39 @@ def repeated(
         for trial in planned.trials:
             ran.append((trial.block, trial.contestant.label, trial.load.label))
             found = replace(made.measurement(trial), flags=())
-            first = trial.block == 0 and trial.contestant == asked.contestants[0]
+            first = trial.block == 0 and trial.contestant == two_blocks.contestants[0]
             if first and left.get(trial.load.label):
                 left[trial.load.label] -= 1
                 found = replace(found, flags=(flag,))
             yield found
 
     monkeypatch.setattr(race, "run_session", session)
-    asked = study(blocks=2)
-    plan = plan_of("short", sessions(asked), lab(), lambda _: seconds)
-    told = Told()
-    assert len([*race.Scheduler(plan).results(lab(), told)]) == len(ran)
+    two_blocks = study(blocks=2)
+    plan = plan_of("short", sessions(two_blocks), lab(), lambda _: seconds)
+    recorder = Recorder()
+    assert len([*race.Scheduler(plan).results(lab(), recorder)]) == len(ran)
     return ran
 
 
 def test_what_the_machine_disturbed_is_run_again_at_the_end_of_its_block(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    one, two = (load.label for load in LOADS)
+    lighter, heavier = (load.label for load in LOADS)
     first, second = (contestant.label for contestant in CONTESTANTS)
-    ran = repeated(monkeypatch, STOLEN, {two: 1})
-    assert ran[:5] == [(0, first, one), (0, first, two), (0, second, one), (0, second, two), (0, first, two)]
+    ran = repeated(monkeypatch, STOLEN, {heavier: 1})
+    assert ran[:5] == [
+        (0, first, lighter),
+        (0, first, heavier),
+        (0, second, lighter),
+        (0, second, heavier),
+        (0, first, heavier),
+    ]
     assert [block for block, _, _ in ran[5:]] == [1] * 4
 
 
 def test_what_is_disturbed_again_and_again_is_run_again_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    one, two = (load.label for load in LOADS)
-    ran = repeated(monkeypatch, STOLEN, {one: 99, two: 99})
+    lighter, heavier = (load.label for load in LOADS)
+    ran = repeated(monkeypatch, STOLEN, {lighter: 99, heavier: 99})
     assert [block for block, _, _ in ran] == [0] * 6 + [1] * 4 + [0] * 2
 
 
@@ -142,8 +148,8 @@ def settled(
 
     monkeypatch.setattr(race, "run_session", session)
     whole = replace(study(blocks=blocks), until_settled=True)
-    asked = Race(whole, sessions(whole), out, resume=resume, settling=chooses.settling)
-    return raced(asked, lab(), Told()), ran
+    whole_race = Race(whole, sessions(whole), out, resume=resume, settling=chooses.settling)
+    return raced(whole_race, lab(), Recorder()), ran
 
 
 CELLS = [session.trials[0].cell for session in sessions(ONE_BLOCK)]
@@ -188,7 +194,7 @@ def test_a_race_that_began_with_a_fixed_length_keeps_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
-    raced(Race(ONE_BLOCK, (), out), lab(), Told())
+    raced(Race(ONE_BLOCK, (), out), lab(), Recorder())
     finished, ran = settled(monkeypatch, out, Chooses({1: set()}), resume=True)
     assert ([block for block, _ in ran], finished.how) == ([0, 0, 1, 1, 2, 2], "complete")
 
@@ -199,48 +205,48 @@ def test_repeats_take_a_quarter_of_the_time_of_a_plan_at_most(monkeypatch: pytes
 
 
 def test_every_trial_of_every_session_is_in_the_file_in_order(tmp_path: Path) -> None:
-    told = Told()
+    recorder = Recorder()
     all_sessions = sessions(ONE_BLOCK)
-    finished = raced(Race(ONE_BLOCK, all_sessions, tmp_path / "out"), lab(), told)
+    finished = raced(Race(ONE_BLOCK, all_sessions, tmp_path / "out"), lab(), recorder)
     keys = [trial.key for session in all_sessions for trial in session.trials]
     found = store.read(tmp_path / "out")
     assert [result.trial.key for result in found.trials] == keys
-    assert found.trials == tuple(told.results)
+    assert found.trials == tuple(recorder.results)
     assert all(isinstance(result, Measurement) for result in found.trials)
     assert (finished.done, finished.total, finished.how) == (4, 4, "complete")
     assert found.header.study == ONE_BLOCK
-    assert [label for label, _ in told.sessions] == [session.trials[0].cell for session in all_sessions]
-    left = [seconds for _, seconds in told.sessions]
+    assert [label for label, _ in recorder.sessions] == [session.trials[0].cell for session in all_sessions]
+    left = [seconds for _, seconds in recorder.sessions]
     assert all(seconds is not None and seconds > 0 for seconds in left)
 
 
 def test_resuming_runs_only_what_is_missing_and_tells_what_is_there(tmp_path: Path) -> None:
     whole = sessions(ONE_BLOCK)
-    raced(Race(ONE_BLOCK, whole[:1], tmp_path / "out"), lab(), Told())
+    raced(Race(ONE_BLOCK, whole[:1], tmp_path / "out"), lab(), Recorder())
     before = store.read(tmp_path / "out").trials
-    told = Told()
-    raced(Race(ONE_BLOCK, whole, tmp_path / "out", resume=True), lab(), told)
+    recorder = Recorder()
+    raced(Race(ONE_BLOCK, whole, tmp_path / "out", resume=True), lab(), recorder)
     after = store.read(tmp_path / "out").trials
     assert len(before) == 2
     assert after[:2] == before
-    assert tuple(told.results) == after
-    assert len(told.sessions) == 1
+    assert tuple(recorder.results) == after
+    assert len(recorder.sessions) == 1
 
 
 def test_what_the_machine_spoilt_is_measured_again_when_asked_for_and_only_that(tmp_path: Path) -> None:
     whole = sessions(ONE_BLOCK)[:1]
     out = tmp_path / "out"
-    raced(Race(ONE_BLOCK, whole, out), lab(), Told())
+    raced(Race(ONE_BLOCK, whole, out), lab(), Recorder())
     before = store.read(out)
     measured = [trial for trial in before.trials if isinstance(trial, Measurement)]
     # Nothing else is reported of them, whatever this machine did meanwhile.
     spoilt = [replace(measured[0], flags=(STOLEN,)), replace(measured[1], flags=(SLOW,))]
     with (out / "results.jsonl").open("a") as file:
         file.writelines(f"{results.dump(measurement)}\n" for measurement in spoilt)
-    plain = Told()
+    plain = Recorder()
     raced(Race(ONE_BLOCK, whole, out, resume=True), lab(), plain)
     assert plain.sessions == []
-    again = Told()
+    again = Recorder()
     raced(Race(ONE_BLOCK, whole, out, resume=True, redo=True), lab(), again)
     after = {trial.trial.key: trial for trial in store.read(out).trials}
     assert len(again.sessions) == 1
@@ -249,21 +255,21 @@ def test_what_the_machine_spoilt_is_measured_again_when_asked_for_and_only_that(
 
 
 def test_a_new_race_does_not_write_over_an_old_one_nor_resume_another(tmp_path: Path) -> None:
-    raced(Race(ONE_BLOCK, (), tmp_path / "out"), lab(), Told())
+    raced(Race(ONE_BLOCK, (), tmp_path / "out"), lab(), Recorder())
     with pytest.raises(ResultsExistError):
-        raced(Race(ONE_BLOCK, (), tmp_path / "out"), lab(), Told())
+        raced(Race(ONE_BLOCK, (), tmp_path / "out"), lab(), Recorder())
     with pytest.raises(StudyChangedError, match="the study's contestants changed"):
-        raced(Race(replace(ONE_BLOCK, contestants=()), (), tmp_path / "out", resume=True), lab(), Told())
+        raced(Race(replace(ONE_BLOCK, contestants=()), (), tmp_path / "out", resume=True), lab(), Recorder())
     called_otherwise = replace(ONE_BLOCK, title="What a study says may change.")
-    raced(Race(called_otherwise, (), tmp_path / "out", resume=True), lab(), Told())
+    raced(Race(called_otherwise, (), tmp_path / "out", resume=True), lab(), Recorder())
 
 
 def test_a_resume_may_ask_for_more_blocks(tmp_path: Path) -> None:
     first = sessions(ONE_BLOCK)[:1]
-    raced(Race(ONE_BLOCK, first, tmp_path / "out"), lab(), Told())
+    raced(Race(ONE_BLOCK, first, tmp_path / "out"), lab(), Recorder())
     more = study(blocks=2)
     again = tuple(session for session in sessions(more) if session.trials[0].cell == first[0].trials[0].cell)
-    raced(Race(more, again, tmp_path / "out", resume=True), lab(), Told())
+    raced(Race(more, again, tmp_path / "out", resume=True), lab(), Recorder())
     assert {trial.trial.block for trial in store.read(tmp_path / "out").trials} == {0, 1}
 
 
@@ -287,17 +293,17 @@ def test_a_failed_installation_fails_its_stack_only_and_is_tried_again_on_resume
         return bare(stack, python, packages)
 
     there = replace(lab(), environment=environment)
-    told = Told()
-    raced(Race(ONE_BLOCK, bad + good, tmp_path / "out"), there, told)
-    kinds = [r.failure if isinstance(r, Failed) else None for r in told.results]
+    recorder = Recorder()
+    raced(Race(ONE_BLOCK, bad + good, tmp_path / "out"), there, recorder)
+    kinds = [r.failure if isinstance(r, Failed) else None for r in recorder.results]
     assert kinds == [FailureKind.INSTALL, FailureKind.INSTALL, None, None]
-    failed = next(result for result in told.results if isinstance(result, Failed))
+    failed = next(result for result in recorder.results if isinstance(result, Failed))
     assert visible(failed.reason) == failed.reason, "a reason is shown on one line: it has no ends of lines"
     assert "Cure: cure" in failed.reason
     assert failed.last_lines == ("no wheel",)
-    assert all(visible(text) == text for text in told.prepared)
+    assert all(visible(text) == text for text in recorder.prepared)
     assert sorted(attempts) == ["hostile", "uvicorn"]
-    again = Told()
+    again = Recorder()
     raced(Race(ONE_BLOCK, bad + good, tmp_path / "out", resume=True), there, again)
     assert attempts.count("uvicorn") == 2
     assert len(again.results) == 4
@@ -305,35 +311,35 @@ def test_a_failed_installation_fails_its_stack_only_and_is_tried_again_on_resume
 
 
 def test_no_block_is_begun_that_would_not_end_within_the_budget(tmp_path: Path) -> None:
-    asked = study(blocks=3, budget_s=0.5)
-    finished = raced(Race(asked, sessions(asked), tmp_path / "out"), lab(), Told())
+    three_blocks = study(blocks=3, budget_s=0.5)
+    finished = raced(Race(three_blocks, sessions(three_blocks), tmp_path / "out"), lab(), Recorder())
     assert finished.how == "budget spent"
     assert {result.trial.block for result in store.read(tmp_path / "out").trials} == {0}
 
 
-def test_an_impossible_limit_is_told_before_anything_is_written(tmp_path: Path) -> None:
-    for asked, sentence in (
+def test_an_impossible_limit_is_reported_before_anything_is_written(tmp_path: Path) -> None:
+    for limits, sentence in (
         (Limits(cpus=0), "cpus = 0 .*velodrome may use"),
         (Limits(memory_bytes=1000), "no Python server starts in less than 16 MiB"),
     ):
         with pytest.raises(LimitError, match=sentence):
-            raced(Race(ONE_BLOCK, sessions(ONE_BLOCK, asked), tmp_path / "out"), lab(), Told())
+            raced(Race(ONE_BLOCK, sessions(ONE_BLOCK, limits), tmp_path / "out"), lab(), Recorder())
     assert not (tmp_path / "out").exists()
 
 
 def test_two_races_never_measure_at_once(tmp_path: Path) -> None:
     with alone("study other"), pytest.raises(BusyError, match="study other, process"):
-        raced(Race(ONE_BLOCK, (), tmp_path / "out"), lab(), Told())
+        raced(Race(ONE_BLOCK, (), tmp_path / "out"), lab(), Recorder())
     assert not (tmp_path / "out").exists()
-    told = Told()
+    recorder = Recorder()
     with alone("study other"), pytest.raises(BusyError, match="still, after 1 s"):
-        raced(Race(ONE_BLOCK, (), tmp_path / "out", wait_s=1.0), lab(), told)
-    assert len(told.prepared) == 1
-    assert told.prepared[0].startswith("waiting for another velodrome (study other, process")
-    raced(Race(ONE_BLOCK, (), tmp_path / "out"), lab(), Told())
+        raced(Race(ONE_BLOCK, (), tmp_path / "out", wait_s=1.0), lab(), recorder)
+    assert len(recorder.prepared) == 1
+    assert recorder.prepared[0].startswith("waiting for another velodrome (study other, process")
+    raced(Race(ONE_BLOCK, (), tmp_path / "out"), lab(), Recorder())
 
 
-class Angry(Told):
+class Angry(Recorder):
     def finished(self, result: Result) -> None:
         super().finished(result)
         raise RuntimeError("no room on the screen")
@@ -374,12 +380,12 @@ def test_what_goes_wrong_in_one_trial_fails_it_alone_and_is_named(
     error: Exception, named: str, tmp_path: Path
 ) -> None:
     faulty = Faulty(error)
-    told = Told()
+    recorder = Recorder()
     finished = raced(
-        Race(ONE_BLOCK, sessions(ONE_BLOCK), tmp_path / "out"), lab(lambda *_, **__: faulty), told
+        Race(ONE_BLOCK, sessions(ONE_BLOCK), tmp_path / "out"), lab(lambda *_, **__: faulty), recorder
     )
     assert (finished.done, finished.total) == (4, 4)
-    first, *others = told.results
+    first, *others = recorder.results
     assert isinstance(first, Failed)
     assert first.failure is FailureKind.LOAD
     assert named in first.reason
@@ -388,15 +394,15 @@ def test_what_goes_wrong_in_one_trial_fails_it_alone_and_is_named(
     assert not (tmp_path / "cache" / "crashes").exists()
 
 
-def test_a_bug_in_a_trial_is_told_with_where_its_traceback_is(
+def test_a_bug_in_a_trial_is_reported_with_where_its_traceback_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("velodrome.run.racing.session.validity.flags", "".index)
-    told = Told()
-    raced(Race(ONE_BLOCK, sessions(ONE_BLOCK)[:1], tmp_path / "out"), lab(), told)
+    recorder = Recorder()
+    raced(Race(ONE_BLOCK, sessions(ONE_BLOCK)[:1], tmp_path / "out"), lab(), recorder)
     crashes = list((tmp_path / "cache" / "crashes").iterdir())
-    assert len(crashes) == len(told.results) == 2
-    for result in told.results:
+    assert len(crashes) == len(recorder.results) == 2
+    for result in recorder.results:
         assert isinstance(result, Failed)
         assert "TypeError" in result.reason
         (crash,) = [file for file in crashes if str(file) in result.reason]
@@ -409,7 +415,7 @@ def test_an_interrupt_ends_the_race_and_keeps_what_was_finished(tmp_path: Path) 
         raced(
             Race(ONE_BLOCK, whole, tmp_path / "out"),
             lab(lambda *_, **__: Faulty(KeyboardInterrupt())),
-            Told(),
+            Recorder(),
         )
     assert (ended.value.exit_code, ended.value.done) == (130, 0)
 
@@ -426,11 +432,11 @@ def test_a_server_that_cannot_be_stopped_as_planned_fails_its_last_trial_alone(
         return found
 
     monkeypatch.setattr(Server, "stop", failing)
-    told = Told()
-    raced(Race(ONE_BLOCK, sessions(ONE_BLOCK), tmp_path / "out"), lab(), told)
-    kinds = [result.failure if isinstance(result, Failed) else None for result in told.results]
+    recorder = Recorder()
+    raced(Race(ONE_BLOCK, sessions(ONE_BLOCK), tmp_path / "out"), lab(), recorder)
+    kinds = [result.failure if isinstance(result, Failed) else None for result in recorder.results]
     assert kinds == [None, FailureKind.STOP, None, None]
-    assert [result.trial.key for result in told.results] == [
+    assert [result.trial.key for result in recorder.results] == [
         trial.key for session in sessions(ONE_BLOCK) for trial in session.trials
     ]
 
@@ -439,12 +445,14 @@ def test_an_environment_that_fails_as_nobody_foresaw_fails_its_stack_alone(tmp_p
     def environment(*_: object) -> Environment:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(tmp_path / "cache" / "envs" / "x"))
 
-    told = Told()
+    recorder = Recorder()
     raced(
-        Race(ONE_BLOCK, sessions(ONE_BLOCK), tmp_path / "out"), replace(lab(), environment=environment), told
+        Race(ONE_BLOCK, sessions(ONE_BLOCK), tmp_path / "out"),
+        replace(lab(), environment=environment),
+        recorder,
     )
-    assert len(told.results) == 4
-    for result in told.results:
+    assert len(recorder.results) == 4
+    for result in recorder.results:
         assert isinstance(result, Failed)
         assert os.strerror(errno.ENOSPC) in result.reason
         assert "VELODROME_CACHE" in result.reason
@@ -466,7 +474,7 @@ def test_results_that_cannot_be_written_end_the_race_and_what_was_written_stays_
 
     monkeypatch.setattr(os, "pwrite", full)
     with pytest.raises(OutputError, match=os.strerror(errno.ENOSPC)):
-        raced(Race(ONE_BLOCK, sessions(ONE_BLOCK), tmp_path / "out"), lab(), Told())
+        raced(Race(ONE_BLOCK, sessions(ONE_BLOCK), tmp_path / "out"), lab(), Recorder())
     monkeypatch.undo()
     found = store.read(tmp_path / "out")
     assert len(found.trials) == 1
@@ -489,7 +497,7 @@ def test_experiments_come_first_and_profiles_last_and_resuming_repeats_neither(
 
     monkeypatch.setattr(race, "run_experiment", finding)
     whole = sessions(ONE_BLOCK)
-    asked = Race(
+    whole_race = Race(
         ONE_BLOCK,
         whole[:1],
         tmp_path / "out",
@@ -497,18 +505,18 @@ def test_experiments_come_first_and_profiles_last_and_resuming_repeats_neither(
         profiles=whole[0].trials[:1],
     )
     there = replace(lab(), profile=profile)
-    told = Told()
-    raced(asked, there, told)
+    recorder = Recorder()
+    raced(whole_race, there, recorder)
     cell = whole[0].trials[0].cell
-    assert told.order == ["experiment a", "experiment b", f"session {cell}", f"profile {cell}"]
+    assert recorder.order == ["experiment a", "experiment b", f"session {cell}", f"profile {cell}"]
     assert tried == ["a", "b", "profile into out"]
     found = store.read(tmp_path / "out")
-    assert ([one.experiment.name for one in found.findings], len(found.profiles)) == (["a", "b"], 1)
-    again = Told()
-    raced(replace(asked, resume=True), there, again)
+    assert ([stored.experiment.name for stored in found.findings], len(found.profiles)) == (["a", "b"], 1)
+    again = Recorder()
+    raced(replace(whole_race, resume=True), there, again)
     assert again.order == ["experiment b"]
     assert len(again.findings) == 2
-    assert [one.failed for one in store.read(tmp_path / "out").findings] == ["", ""]
+    assert [stored.failed for stored in store.read(tmp_path / "out").findings] == ["", ""]
 
 
 APP = App("shop:app", "wsgi", sys.executable, "/")
@@ -586,5 +594,5 @@ def test_a_race_of_an_app_that_nobody_serves_leaves_no_results(tmp_path: Path) -
     )
     out = tmp_path / "out"
     with pytest.raises(AppNotServedError):
-        raced(Race(ONE_BLOCK, apps, out, must_answer=True), replace(lab(), stacks={}), Told())
+        raced(Race(ONE_BLOCK, apps, out, must_answer=True), replace(lab(), stacks={}), Recorder())
     assert not out.exists()

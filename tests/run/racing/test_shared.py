@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.run import made
-from tests.run.racing.short_race import Told, lab, raced, sessions, study
+from tests.run.racing.short_race import Recorder, lab, raced, sessions, study
 
 from velodrome.model.errors import AgentsRefuseRaceError, StudyChangedError
 from velodrome.model.measurement import RanOn
@@ -92,7 +92,7 @@ def given_out(
     out: Path, there: Elsewhere | None, blocks: int = 3, chooses: Chooses | None = None, resume: bool = False
 ) -> race.Finished:
     whole = replace(study(blocks=blocks), until_settled=chooses is not None)
-    asked = Race(
+    whole_race = Race(
         whole,
         sessions(whole),
         out,
@@ -100,7 +100,7 @@ def given_out(
         settling=chooses.settling if chooses else None,
         elsewhere=there,
     )
-    return raced(asked, lab(), Told())
+    return raced(whole_race, lab(), Recorder())
 
 
 def test_each_block_is_given_out_as_a_whole(tmp_path: Path) -> None:
@@ -116,13 +116,13 @@ def test_each_block_is_given_out_as_a_whole(tmp_path: Path) -> None:
 
 
 def test_blocks_up_to_the_next_look_are_given_out_together(tmp_path: Path) -> None:
-    one, two = (f"hello/hostile[does={does}]" for does in ("ignore-stop", "leave-children"))
+    first, second = (f"hello/hostile[does={does}]" for does in ("ignore-stop", "leave-children"))
     there = Elsewhere()
-    ended = given_out(tmp_path / "run", there, 8, Chooses({2: {one, two}, 4: {one}}))
+    ended = given_out(tmp_path / "run", there, 8, Chooses({2: {first, second}, 4: {first}}))
     assert there.waves[1:4] == [2, 2, 4]  # before them the experiments, of which there are none
     assert ended.how == "complete"
     trials = store.read(tmp_path / "run").trials
-    assert {trial.trial.block for trial in trials if trial.trial.cell == two} == {0, 1, 2, 3}
+    assert {trial.trial.block for trial in trials if trial.trial.cell == second} == {0, 1, 2, 3}
     settled = given_out(tmp_path / "settled", Elsewhere(), 8, Chooses({2: set()}))
     assert settled.how == "settled"
     assert {trial.trial.block for trial in store.read(tmp_path / "settled").trials} == {0, 1}
@@ -147,9 +147,9 @@ def test_a_block_that_is_there_in_part_is_run_anew_by_one_host(tmp_path: Path) -
 def test_a_part_of_a_block_is_not_added_by_another_host(tmp_path: Path) -> None:
     out, whole = tmp_path / "run", study(blocks=2)
     first, second = sessions(whole)[::2], sessions(whole)[1::2]
-    raced(Race(whole, first, out, elsewhere=Elsewhere("a")), lab(), Told())
+    raced(Race(whole, first, out, elsewhere=Elsewhere("a")), lab(), Recorder())
     with pytest.raises(StudyChangedError, match="--only"):
-        raced(Race(whole, second, out, resume=True, elsewhere=Elsewhere("b")), lab(), Told())
+        raced(Race(whole, second, out, resume=True, elsewhere=Elsewhere("b")), lab(), Recorder())
 
 
 def test_a_race_that_a_host_refuses_leaves_nothing(tmp_path: Path) -> None:
@@ -161,6 +161,6 @@ def test_a_race_that_a_host_refuses_leaves_nothing(tmp_path: Path) -> None:
 def test_no_block_begins_that_would_end_after_the_budget(tmp_path: Path) -> None:
     whole = replace(study(blocks=3), budget_s=0.01)
     there = Elsewhere()
-    ended = raced(Race(whole, sessions(whole), tmp_path / "run", elsewhere=there), lab(), Told())
+    ended = raced(Race(whole, sessions(whole), tmp_path / "run", elsewhere=there), lab(), Recorder())
     assert ended.how == "budget spent"
     assert there.did == [("a", "block 1")]

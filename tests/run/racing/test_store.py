@@ -54,9 +54,9 @@ def test_how_a_run_was_begun_is_read_without_its_results(tmp_path: Path) -> None
 
 
 def sealed(token: str) -> Header:
-    """Return how a run is begun that asks with a token."""
-    asked = serving.seal_request(Request("pay", f"/pay?access_token={token}"))
-    app = App("shop:app", "wsgi", "/python", "/shop", requests=(asked,))
+    """Return how a run is begun whose request has a token."""
+    sealed_request = serving.seal_request(Request("pay", f"/pay?access_token={token}"))
+    app = App("shop:app", "wsgi", "/python", "/shop", requests=(sealed_request,))
     question = Question("shop", app.recipe, (made.CLOSED,), app=app)
     return replace(made.header(), study=replace(made.header().study, questions=(question,)))
 
@@ -265,12 +265,12 @@ from tests.run import made
 from velodrome.model.errors import OutputError
 from velodrome.run.racing.store import Store
 writing = Store.create(Path({folder!r}), made.header())
-one = made.measurement(made.trial(recipe=made.MIXED))
-writing.append(one)
+result = made.measurement(made.trial(recipe=made.MIXED))
+writing.append(result)
 size = (Path({folder!r}) / "results.jsonl").stat().st_size
 resource.setrlimit(resource.RLIMIT_FSIZE, (size + 100, resource.RLIM_INFINITY))
 try:
-    writing.append(one)
+    writing.append(result)
 except OutputError as error:
     print(error)
 resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
@@ -283,16 +283,16 @@ def test_a_full_disk_is_an_error_and_loses_nothing(tmp_path: Path) -> None:
     assert signal.getsignal(signal.SIGXFSZ) is signal.SIG_IGN
     assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] == resource.RLIM_INFINITY
     code = FULL.format(path=[p for p in sys.path if p], folder=str(tmp_path))
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "cannot write" in said.stdout
-    assert "File too large" in said.stdout
+    finished = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "cannot write" in finished.stdout
+    assert "File too large" in finished.stdout
     found = store.read(tmp_path)
     assert found.trials == (ONE, made.failed(made.trial(block=1)))
     assert not found.torn
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full (Linux)")
-def test_no_space_left_is_said_as_such(tmp_path: Path) -> None:
+def test_no_space_left_is_reported_as_such(tmp_path: Path) -> None:
     (tmp_path / store.NAME).symlink_to("/dev/full")
     writing = Store(tmp_path / store.NAME, os.open(tmp_path / store.NAME, os.O_RDWR), 0)
     with writing, pytest.raises(OutputError, match=r"No space left on device\. Free some space"):

@@ -102,16 +102,16 @@ def test_the_faults_of_a_published_server_are_named(lab: Lab) -> None:
     recipe = replace(catalog.recipe("large"), cookie_bytes=2000)
     load = replace(SHORT, keepalive=False)
     trial = Trial("study", "cookie", recipe, Contestant("published-socketserver"), load, Limits(), 0)
-    told = only(list(run_alone(Session((trial,)), real)))
-    assert isinstance(told, Measurement)
-    assert told.form == AnswerForm(length_told=False, line_ends="LF")
-    assert told.load.outcomes["reset"] > 0
+    measured = only(list(run_alone(Session((trial,)), real)))
+    assert isinstance(measured, Measurement)
+    assert measured.form == AnswerForm(length_told=False, line_ends="LF")
+    assert measured.load.outcomes["reset"] > 0
     assert {
         FlagKind.CLOSED_UNREAD,
         FlagKind.LENGTH_NOT_TOLD,
         FlagKind.BARE_LINE_ENDS,
         FlagKind.ERRORS,
-    } <= set(kinds(told))
+    } <= set(kinds(measured))
 
 
 def test_a_server_dead_at_start_fails_with_its_traceback_at_once(lab: Lab) -> None:
@@ -173,7 +173,7 @@ def test_a_server_that_dies_before_it_answered_anything_has_failed(lab: Lab) -> 
     assert failed.last_lines[-1] == "MemoryError: <b>no more</b>"
 
 
-def test_a_server_that_ignores_its_stop_is_killed_and_said_to_have_hung(lab: Lab) -> None:
+def test_a_server_that_ignores_its_stop_is_killed_and_reported_as_hung(lab: Lab) -> None:
     results = list(run_alone(trials("ignore-stop", SHORT, LONGER), lab))
     assert FlagKind.HUNG_ON_STOP not in kinds(results[0])
     assert isinstance(results[1], Measurement)

@@ -67,12 +67,12 @@ def test_a_load_by_another_generator_is_a_measurement_with_what_that_tells(lab: 
     assert result.cpu_us_per_request is not None
     assert result.load.series == ()
     assert not {FlagKind.LITTLES_LAW, FlagKind.CONNECTIONS_NEVER_IN} & set(kinds(result))
-    # Its process is told from other load by its clock, which is read before it is waited for.
+    # Its process is kept apart from other load by its clock, which is read before it is waited for.
     assert result.host.busiest_other != "wrk"
 
 
 def choosing_why_not(driver: str) -> str:
-    return next(one.why_not for one in available_drivers() if one.name == driver)
+    return next(known.why_not for known in available_drivers() if known.name == driver)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 RECIPE = catalog.recipe("chat-echo")
 
 
-def ask(url: str, deadline_s: float = 1.0) -> Ready | NotReady:
+def readiness_of(url: str, deadline_s: float = 1.0) -> Ready | NotReady:
     target = Target.of_recipe(url.replace("http", "ws"), RECIPE)
     return await_right_answer(target, lambda: None, time.monotonic(), deadline_s)
 
@@ -42,7 +42,7 @@ def answering(answer: bytes) -> Handler:
 
 def test_a_message_that_comes_back_is_a_right_answer() -> None:
     with listening(answering(bytes([0x81, MESSAGE_BYTES]) + b"x" * MESSAGE_BYTES)) as url:
-        assert isinstance(ask(url), Ready)
+        assert isinstance(readiness_of(url), Ready)
 
 
 @pytest.mark.parametrize(
@@ -57,9 +57,9 @@ def test_a_message_that_comes_back_is_a_right_answer() -> None:
         (answering(b"\xf1\x00"), "an extension that was not agreed upon"),
     ],
 )
-def test_a_wrong_answer_is_told_with_what_came(handler: Handler, sentence: str) -> None:
+def test_a_wrong_answer_is_reported_with_what_came(handler: Handler, sentence: str) -> None:
     with listening(handler) as url:
-        found = ask(url, deadline_s=2.5)
+        found = readiness_of(url, deadline_s=2.5)
     assert isinstance(found, NotReady)
     assert sentence in found.reason
     assert found.failure is FailureKind.WRONG_ANSWER
@@ -77,16 +77,16 @@ def test_a_wrong_answer_is_told_with_what_came(handler: Handler, sentence: str) 
         ),
     ],
 )
-def test_no_answer_in_time_is_told_as_such(handler: Handler, sentence: str) -> None:
+def test_no_answer_in_time_is_reported_as_such(handler: Handler, sentence: str) -> None:
     with listening(handler) as url:
-        found = ask(url, deadline_s=0.5)
+        found = readiness_of(url, deadline_s=0.5)
     assert isinstance(found, NotReady)
     assert sentence in found.reason
     assert found.failure is FailureKind.NEVER_ANSWERED
 
 
-def test_a_port_where_nobody_listens_is_told_as_such() -> None:
-    found = ask(f"http://127.0.0.1:{fresh_port()}/", deadline_s=0.3)
+def test_a_port_where_nobody_listens_is_reported_as_such() -> None:
+    found = readiness_of(f"http://127.0.0.1:{fresh_port()}/", deadline_s=0.3)
     assert found == NotReady(
         FailureKind.NEVER_ANSWERED, "no answer within 0.3 s: nothing listens on its port"
     )

@@ -16,7 +16,7 @@ SETTINGS = b"\0\0\0\x04\0\0\0\0\0"
 CLOSED_AS_TOO_MANY = b"\0\0\x19\x07\0\0\0\0\0" + b"\0\0\0\0\0\0\0\x0benhance your calm"
 
 
-def ask(url: str, deadline_s: float = 1.0) -> Ready | NotReady:
+def readiness_of(url: str, deadline_s: float = 1.0) -> Ready | NotReady:
     target = Target.of_recipe(url.replace("http", "grpc") + "helloworld.Greeter/SayHello", made.HELLO)
     return await_right_answer(target, lambda: None, time.monotonic(), deadline_s)
 
@@ -65,9 +65,9 @@ def answering(answer: bytes) -> Handler:
         ),
     ],
 )
-def test_a_wrong_answer_is_told_with_what_came(handler: Handler, sentence: str) -> None:
+def test_a_wrong_answer_is_reported_with_what_came(handler: Handler, sentence: str) -> None:
     with listening(handler) as url:
-        found = ask(url, deadline_s=2.5)
+        found = readiness_of(url, deadline_s=2.5)
     assert isinstance(found, NotReady)
     assert sentence in found.reason
     assert found.failure is FailureKind.WRONG_ANSWER
@@ -82,18 +82,18 @@ def test_a_wrong_answer_is_told_with_what_came(handler: Handler, sentence: str) 
         (says(SETTINGS + CLOSED_AS_TOO_MANY), "ENHANCE_YOUR_CALM ('enhance your calm')"),
     ],
 )
-def test_no_answer_in_time_is_told_as_such(handler: Handler, sentence: str) -> None:
+def test_no_answer_in_time_is_reported_as_such(handler: Handler, sentence: str) -> None:
     with listening(handler) as url:
         began = time.monotonic()
-        found = ask(url, deadline_s=0.5)
+        found = readiness_of(url, deadline_s=0.5)
         assert time.monotonic() - began < 8
     assert isinstance(found, NotReady)
     assert sentence in found.reason
     assert found.failure is FailureKind.NEVER_ANSWERED
 
 
-def test_a_port_where_nobody_listens_is_told_as_such() -> None:
-    found = ask(f"http://127.0.0.1:{fresh_port()}/", deadline_s=0.3)
+def test_a_port_where_nobody_listens_is_reported_as_such() -> None:
+    found = readiness_of(f"http://127.0.0.1:{fresh_port()}/", deadline_s=0.3)
     assert found == NotReady(
         FailureKind.NEVER_ANSWERED, "no answer within 0.3 s: nothing listens on its port"
     )

@@ -24,7 +24,7 @@ def test_a_port_somebody_shares_by_reuseport_is_not_fresh() -> None:
         sharing.bind(("127.0.0.1", 0))
         sharing.listen()
         port = sharing.getsockname()[1]
-        everything_else = [one for one in range(servers.FIRST, servers.LAST + 1) if one != port]
+        everything_else = [number for number in range(servers.FIRST, servers.LAST + 1) if number != port]
         assert port in range(servers.FIRST, servers.LAST + 1)
         with pytest.raises(NoPortError, match=r"no free port on 127\.0\.0\.1"):
             servers.fresh_port(avoid=frozenset(everything_else))

@@ -18,7 +18,9 @@ def living() -> None:
     return None
 
 
-def ask(url: str, right: bytes = b"right", deadline_s: float = 2.0, **more: object) -> Ready | NotReady:
+def readiness_of(
+    url: str, right: bytes = b"right", deadline_s: float = 2.0, **more: object
+) -> Ready | NotReady:
     target = Target(url, expect_body=right, expect_status=200, **more)  # type: ignore[arg-type]
     return await_right_answer(target, living, time.monotonic(), deadline_s)
 
@@ -35,7 +37,7 @@ def ask(url: str, right: bytes = b"right", deadline_s: float = 2.0, **more: obje
 )
 def test_a_right_answer_in_any_form_is_ready(pieces: tuple[bytes, ...]) -> None:
     with listening(says(*pieces)) as url:
-        assert isinstance(ask(url), Ready)
+        assert isinstance(readiness_of(url), Ready)
 
 
 @pytest.mark.parametrize(
@@ -56,9 +58,9 @@ def test_a_right_answer_in_any_form_is_ready(pieces: tuple[bytes, ...]) -> None:
         (b"HTTP/1.0 200 OK\r\n\r\n" + b"x" * 5_000_000, "it answers 65541 bytes, not 5: «xxxx"),
     ],
 )
-def test_a_wrong_answer_is_told_with_what_came(answer: bytes, sentence: str) -> None:
+def test_a_wrong_answer_is_reported_with_what_came(answer: bytes, sentence: str) -> None:
     with listening(says(answer)) as url:
-        found = ask(url, deadline_s=5.0)
+        found = readiness_of(url, deadline_s=5.0)
     assert isinstance(found, NotReady)
     assert found.failure is FailureKind.WRONG_ANSWER
     assert sentence in found.reason
@@ -73,10 +75,10 @@ def test_a_wrong_answer_is_told_with_what_came(answer: bytes, sentence: str) -> 
         (says(*[b"HTTP/1.1 200 OK\r\n"] + [b"A: b\r\n"] * 400, pause_s=0.05), "does not finish an answer"),
     ],
 )
-def test_no_answer_in_time_is_told_as_such(handler: Handler, sentence: str) -> None:
+def test_no_answer_in_time_is_reported_as_such(handler: Handler, sentence: str) -> None:
     with listening(handler) as url:
         began = time.monotonic()
-        found = ask(url, deadline_s=0.5)
+        found = readiness_of(url, deadline_s=0.5)
         assert time.monotonic() - began < 8
     assert isinstance(found, NotReady)
     assert found.failure is FailureKind.NEVER_ANSWERED
@@ -114,7 +116,7 @@ def test_an_answer_that_comes_before_the_upload_was_read_is_an_answer() -> None:
         connection.close()  # with most of the body unread, which resets the connection
 
     with listening(handler) as url:
-        found = ask(url, method="POST", body=b"x" * 16_000_000)
+        found = readiness_of(url, method="POST", body=b"x" * 16_000_000)
     assert isinstance(found, Ready), found
 
 

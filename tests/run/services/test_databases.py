@@ -49,7 +49,9 @@ def tree(root: int) -> list[psutil.Process]:
 def test_each_is_found_by_looking_and_so_is_what_makes_its_tables() -> None:
     assert {"mariadb", "mongodb", "postgresql", "redis"} <= set(service.known_services())
     for name in client.databases():
-        preparers = [one.name for one in client.clients().values() if one.database == name and one.prepare]
+        preparers = [
+            entry.name for entry in client.clients().values() if entry.database == name and entry.prepare
+        ]
         assert len(preparers) == (name != "sqlite"), name
         for awaits in (False, True):
             assert client.choose_client(name, "", awaits).awaits == awaits
@@ -106,13 +108,15 @@ with ExitStack() as running:
         ours.kill()
     assert len(pids) == len(STARTED)
     until = time.monotonic() + GONE_S
-    while any(one.is_running() for one in processes) or any(folder.exists() for folder in folders):
+    while any(process.is_running() for process in processes) or any(folder.exists() for folder in folders):
         assert time.monotonic() < until, (processes, folders)
         time.sleep(0.05)
 
 
 @pytest.mark.parametrize("name", STARTED)
-def test_one_that_is_not_installed_is_told_with_its_cure(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_that_is_not_installed_is_reported_with_its_cure(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(database, "ADMINISTRATION", "/nowhere")
     monkeypatch.setattr("velodrome.run.services.postgresql.VERSIONS", Path("/nowhere"))
     monkeypatch.setattr("velodrome.run.services.postgresql.folders", list)
@@ -155,7 +159,7 @@ def test_one_that_the_user_brings_gets_its_tables_and_stays(start: Start, name: 
         ("redis", "redis://:geheim@127.0.0.1:9/0"),
     ],
 )
-def test_one_that_the_user_brings_and_that_does_not_answer_is_told_without_its_password(
+def test_one_that_the_user_brings_and_that_does_not_answer_is_reported_without_its_password(
     start: Start, name: str, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(database, "GIVEN_S", 0.1)
@@ -166,7 +170,7 @@ def test_one_that_the_user_brings_and_that_does_not_answer_is_told_without_its_p
     assert "geheim" not in str(refused.value)
 
 
-def test_a_database_that_ends_at_once_is_told_with_its_last_words() -> None:
+def test_a_database_that_ends_at_once_is_reported_with_its_last_words() -> None:
     def plan(site: Site) -> Plan:
         return Plan(then=("/bin/sh", "-c", "echo no room >&2; exit 3"), url="redis://127.0.0.1:9/0")
 
@@ -177,7 +181,7 @@ def test_a_database_that_ends_at_once_is_told_with_its_last_words() -> None:
         started.ready()
 
 
-def test_a_database_whose_preparation_fails_is_told_with_what_that_printed() -> None:
+def test_a_database_whose_preparation_fails_is_reported_with_what_that_printed() -> None:
     def plan(site: Site) -> Plan:
         first = (("/bin/sh", "-c", "echo the disk is full; exit 7"),)
         return Plan(then=("/bin/true",), url="redis://127.0.0.1:9/0", first=first)

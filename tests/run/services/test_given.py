@@ -21,7 +21,7 @@ def test_a_url_may_hold_anything_but_has_a_name_before_it() -> None:
         ("redis=localhost", "needs a URL, such as redis=scheme://host/database"),
     ],
 )
-def test_what_is_no_database_is_told_with_those_there_are(option: str, sentence: str) -> None:
+def test_what_is_no_database_is_reported_with_those_there_are(option: str, sentence: str) -> None:
     with pytest.raises(BadOptionError) as refused:
         databases_of([option])
     assert sentence in str(refused.value)

@@ -1,4 +1,4 @@
-"""Trials whose recipe asks a database: it runs beside the server and is reported; without it its trials fail."""
+"""Trials whose recipe queries a database: it runs beside the server and is reported; without it its trials fail."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +15,7 @@ from velodrome.run.environments import guest_tree
 from velodrome.run.lab import Lab
 from velodrome.run.racing.session import run_alone
 
-ASKING = Recipe("asking", "asks Redis", (Query(3, "redis"), Write(1, "redis"), Body(84)))
+QUERYING = Recipe("asking", "asks Redis", (Query(3, "redis"), Write(1, "redis"), Body(84)))
 SHORT = Load(Closed(4), 0.3)
 
 
@@ -29,7 +29,7 @@ def lab() -> Lab:
 
 
 def test_the_database_runs_beside_the_server_and_what_it_used_is_reported(lab: Lab) -> None:
-    (result,) = run_alone(session(ASKING), lab)
+    (result,) = run_alone(session(QUERYING), lab)
     if isinstance(result, Failed) and "is not available" in result.reason:
         pytest.skip(result.reason)
     assert isinstance(result, Measurement), result
@@ -63,15 +63,15 @@ def test_a_missing_database_is_a_row_that_says_so(lab: Lab, monkeypatch: pytest.
 def test_a_server_for_another_recipe_has_no_client_of_a_database(lab: Lab) -> None:
     stack = lab.stacks["uvicorn-h11"]
     hello = lab.environment(stack, None, {}, catalog.recipe("hello"))
-    asking = lab.environment(stack, None, {}, ASKING)
-    assert set(asking.packages) > set(hello.packages)
+    querying = lab.environment(stack, None, {}, QUERYING)
+    assert set(querying.packages) > set(hello.packages)
     assert "redis" not in hello.packages
-    assert Path(hello.python) != Path(asking.python)
+    assert Path(hello.python) != Path(querying.python)
 
 
 @NEEDS_LINK
-def test_behind_a_link_a_database_of_ours_is_asked_and_one_outside_is_not(lab: Lab) -> None:
-    (trial,) = session(ASKING).trials
+def test_behind_a_link_a_database_of_ours_is_queried_and_one_outside_is_not(lab: Lab) -> None:
+    (trial,) = session(QUERYING).trials
     far = Session((replace(trial, link=Link(2.0)),))
     (result,) = run_alone(far, lab)
     if isinstance(result, Failed) and "is not available" in result.reason:

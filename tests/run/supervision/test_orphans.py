@@ -59,9 +59,9 @@ def ends(mark: str) -> bool:
             return ended
         finally:
             process.kill()
-            for one in below:
-                if not gone([one]):
-                    one.kill()
+            for child in below:
+                if not gone([child]):
+                    child.kill()
 
 
 def test_what_carries_the_mark_of_a_dead_velodrome_is_ended_with_what_is_below_it(tmp_path: Path) -> None:

@@ -13,54 +13,54 @@ from velodrome.run.environments import guest_tree
 from velodrome.run.environments.interpreter import find_interpreter
 from velodrome.run.supervision import python
 
-ASKING = """
+PRINTS_PATHS = """
 import json, os, sys
 from velodrome.run.supervision import python
 begun = python.own("platform")
 import subprocess
 child = "import sys, velodrome; print(velodrome.__file__, *sys.path, sep='|')"
-said = subprocess.run([*begun.argv[:2], "-c", child], env=begun.env, capture_output=True, text=True)
-print(json.dumps([begun.env.get("PYTHONPATH"), said.stdout.strip().split("|"), said.stderr]))
+finished = subprocess.run([*begun.argv[:2], "-c", child], env=begun.env, capture_output=True, text=True)
+print(json.dumps([begun.env.get("PYTHONPATH"), finished.stdout.strip().split("|"), finished.stderr]))
 """
 
 
-def asked(folder: Path, first: str = "", **variables: str) -> tuple[str | None, list[str]]:
+def paths_of_child(folder: Path, first: str = "", **variables: str) -> tuple[str | None, list[str]]:
     """Return PYTHONPATH and `sys.path` of a process of ours, if velodrome runs in a folder with these variables."""
     ran = subprocess.run(
-        [sys.executable, "-c", first + ASKING],
+        [sys.executable, "-c", first + PRINTS_PATHS],
         capture_output=True,
         text=True,
         check=True,
         cwd=folder,
         env={**os.environ, **variables},
     )
-    path, told, wrong = json.loads(ran.stdout)
+    path, entries, wrong = json.loads(ran.stdout)
     assert not wrong
-    return path, told
+    return path, entries
 
 
 @pytest.mark.parametrize("named", ["", ".", ":", "./.", "below", ".:"])
 def test_no_entry_that_means_the_current_folder_is_handed_on(tmp_path: Path, named: str) -> None:
     (tmp_path / "below").mkdir()
-    path, told = asked(tmp_path, PYTHONPATH=named)
+    path, entries = paths_of_child(tmp_path, PYTHONPATH=named)
     assert path is None
-    assert [entry for entry in told if not entry or entry.startswith(str(tmp_path))] == []
+    assert [entry for entry in entries if not entry or entry.startswith(str(tmp_path))] == []
 
 
 def test_an_absolute_entry_stays_and_those_beside_it_go(tmp_path: Path) -> None:
     (tmp_path / "libraries").mkdir()
     libraries = str(tmp_path / "libraries")
-    path, told = asked(tmp_path, PYTHONPATH=os.pathsep.join([".", libraries, ""]))
+    path, entries = paths_of_child(tmp_path, PYTHONPATH=os.pathsep.join([".", libraries, ""]))
     assert path == libraries
-    assert told[1] == libraries
-    assert str(tmp_path) not in told
+    assert entries[1] == libraries
+    assert str(tmp_path) not in entries
 
 
 def test_nothing_is_said_of_a_current_folder_that_is_gone(tmp_path: Path) -> None:
     (tmp_path / "gone").mkdir()
-    path, told = asked(tmp_path / "gone", "import os; os.rmdir(os.getcwd())", PYTHONPATH="")
+    path, entries = paths_of_child(tmp_path / "gone", "import os; os.rmdir(os.getcwd())", PYTHONPATH="")
     assert path is None
-    assert told[0].endswith("__init__.py")
+    assert entries[0].endswith("__init__.py")
 
 
 def test_a_source_that_is_run_as_it_lies_there_is_found_by_its_children_too(tmp_path: Path) -> None:
@@ -68,9 +68,9 @@ def test_a_source_that_is_run_as_it_lies_there_is_found_by_its_children_too(tmp_
     (tmp_path / "src").mkdir()
     (tmp_path / "src" / "velodrome").symlink_to(Path(python.HOME) / "velodrome")
     for folder, variables in ((tmp_path, {"PYTHONPATH": "src"}), (tmp_path / "src", {"PYTHONPATH": ""})):
-        path, told = asked(folder, **variables)
+        path, entries = paths_of_child(folder, **variables)
         assert path == str(tmp_path / "src")
-        assert told[0] == str(tmp_path / "src" / "velodrome" / "__init__.py")
+        assert entries[0] == str(tmp_path / "src" / "velodrome" / "__init__.py")
 
 
 def test_variables_that_name_folders_are_handed_on_where_they_are_absolute(

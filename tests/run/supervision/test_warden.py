@@ -88,7 +88,7 @@ def test_stop_ends_a_whole_tree_with_its_daemons() -> None:
     assert tree.family() == ()
 
 
-def test_a_tree_deaf_to_its_stop_signal_is_said_to_have_hung() -> None:
+def test_a_tree_deaf_to_its_stop_signal_is_reported_as_hung() -> None:
     tree = Ward(order(FAMILY.format(deaf=True)))
     wait_for(tree, "up")
     began = time.monotonic()
@@ -235,7 +235,7 @@ def test_a_signal_reaches_only_the_process_it_is_meant_for() -> None:
         assert stranger.poll() is None
         assert warden.below(pid, os.getpid())
         assert not warden.below(os.getpid(), pid)
-        assert warden.send(pid, start, signal.SIGKILL, lambda one: warden.below(one, os.getpid()))
+        assert warden.send(pid, start, signal.SIGKILL, lambda candidate: warden.below(candidate, os.getpid()))
         assert stranger.wait(10) == -signal.SIGKILL
         assert not warden.send(pid, start, signal.SIGKILL, lambda _: True)
 
@@ -313,11 +313,11 @@ def test_megabytes_of_output_neither_block_nor_are_kept() -> None:
 
 def test_standard_output_can_be_kept_apart_from_errors(tmp_path: Path) -> None:
     code = "import os, sys; print('out'); print(os.listdir('/proc/self/fd'), file=sys.stderr)"
-    with (tmp_path / "said").open("wb") as said, Ward(order(code), said.fileno()) as ward:
+    with (tmp_path / "output").open("wb") as output, Ward(order(code), output.fileno()) as ward:
         assert ward.wait(10) is not None
         assert ward.tail.settle(5)
         assert ward.tail.lines() == ("['0', '1', '2', '3']",)  # 3 is the folder it lists: nothing leaks in
-    assert (tmp_path / "said").read_text() == "out\n"
+    assert (tmp_path / "output").read_text() == "out\n"
 
 
 def test_affinity_and_limits_hold_inside() -> None:

@@ -66,7 +66,7 @@ def test_it_runs_on_the_cpus_it_was_given() -> None:
         assert {frozenset(os.sched_getaffinity(int(thread.name))) for thread in threads} == {frozenset({cpu})}
 
 
-def test_a_latency_that_makes_no_sense_is_told_and_leaves_nothing_running() -> None:
+def test_a_latency_that_makes_no_sense_is_reported_and_leaves_nothing_running() -> None:
     before = {child.pid for child in psutil.Process().children()}
     with pytest.raises(UpstreamError, match="soon"):
         third_party.start(latency="soon")
@@ -97,7 +97,7 @@ def children(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[python.Chi
     return started
 
 
-def test_a_process_that_does_not_hear_what_to_do_is_told_and_ended(children: list[python.Child]) -> None:
+def test_a_process_that_does_not_hear_what_to_do_is_reported_and_ended(children: list[python.Child]) -> None:
     with pytest.raises(UpstreamError, match="its process ended at once"):
         third_party.start()
     assert [child.process.poll() for child in children] == [-signal.SIGKILL]

@@ -104,7 +104,7 @@ def test_the_law_is_not_held_against_a_queue_that_grows(raised: Flags) -> None:
     assert FlagKind.LITTLES_LAW not in found
 
 
-def test_errors_are_told_as_errors_not_as_a_broken_law(raised: Flags) -> None:
+def test_errors_are_reported_as_errors_not_as_a_broken_law(raised: Flags) -> None:
     facts = {"outcomes": {"ok": 20_000, "reset": 20_000}, "throughput_rps": 2000.0}
     assert FlagKind.LITTLES_LAW not in raised(facts)
 

@@ -8,14 +8,14 @@ Flags = Callable[..., dict[FlagKind, Flag]]
 
 
 @pytest.mark.parametrize(
-    ("closed", "told"), [(None, False), (0, False), (400, False), (401, True), (40_000, True)]
+    ("closed", "noted"), [(None, False), (0, False), (400, False), (401, True), (40_000, True)]
 )
-def test_closes_with_data_unread_are_told_from_one_in_a_hundred_on(
-    raised: Flags, closed: int | None, told: bool
+def test_closes_with_data_unread_are_noted_from_one_in_a_hundred_on(
+    raised: Flags, closed: int | None, noted: bool
 ) -> None:
     host = HostFacts(0.0, 0.0, closed_unread=closed)
     flag = raised(sampled={"host": host}).get(FlagKind.CLOSED_UNREAD)
-    assert (flag is not None) is told
+    assert (flag is not None) is noted
     assert flag is None or "no answer was lost by that" in flag.sentence
 
 

@@ -54,7 +54,7 @@ def test_an_open_loop_opens_what_it_needs_so_none_is_kept_out(raised: Flags) -> 
 
 
 @pytest.mark.parametrize(
-    ("idle", "severity", "told"),
+    ("idle", "severity", "sentence"),
     [
         (None, None, ""),
         (IdleFacts(950, 950, 950, 950), None, ""),
@@ -70,11 +70,11 @@ def test_an_open_loop_opens_what_it_needs_so_none_is_kept_out(raised: Flags) -> 
     ],
 )
 def test_idle_connections_that_were_not_held_are_reported(
-    raised: Flags, idle: IdleFacts | None, severity: Severity | None, told: str
+    raised: Flags, idle: IdleFacts | None, severity: Severity | None, sentence: str
 ) -> None:
     flag = raised(idle=idle).get(FlagKind.IDLE_NOT_HELD)
     assert (flag.severity if flag else None) is severity
-    assert flag is None or told in flag.sentence
+    assert flag is None or sentence in flag.sentence
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_the_highest_percentile_that_holds_is_named(raised: Flags) -> None:
 
 
 @pytest.mark.parametrize("pace", [Closed(40), Open(20)])
-def test_a_server_that_needs_longer_than_the_span_is_told_from_one_that_fails(
+def test_a_server_that_needs_longer_than_the_span_is_distinguished_from_one_that_fails(
     raised: Flags, pace: Closed | Open
 ) -> None:
     slow = {"requests": 40, "outcomes": {"unfinished": 40}, "throughput_rps": 0.0, "duration_s": 2.0}

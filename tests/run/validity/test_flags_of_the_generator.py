@@ -19,7 +19,7 @@ def test_a_sound_measurement_raises_nothing(raised: Flags) -> None:
     assert raised() == {}
 
 
-def test_a_generator_without_cpu_left_is_told_with_its_share(raised: Flags) -> None:
+def test_a_generator_without_cpu_left_is_reported_with_its_share(raised: Flags) -> None:
     flag = raised({"generator_saturated": True, "generator_cpu_s": 9.8})[FlagKind.GENERATOR_SATURATED]
     assert flag.severity is Severity.INVALID
     assert "98 % of its core" in flag.sentence

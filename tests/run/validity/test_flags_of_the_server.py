@@ -16,7 +16,7 @@ def served_by(*workers: WorkerUse) -> ServerFacts:
     return replace(server, workers=workers)
 
 
-def test_a_dead_server_is_told_with_its_signal(raised: Flags) -> None:
+def test_a_dead_server_is_reported_with_its_signal(raised: Flags) -> None:
     flag = raised(sampled={"root_alive": False, "gone": (100, 101, 102)}, exit_status=-9)[
         FlagKind.SERVER_DIED
     ]
@@ -47,7 +47,7 @@ def test_a_stranger_on_the_port_is_named(raised: Flags) -> None:
     assert "python3 (4242)" in flag.sentence
 
 
-def test_an_overflowing_listen_queue_is_told_with_its_size(raised: Flags) -> None:
+def test_an_overflowing_listen_queue_is_reported_with_its_size(raised: Flags) -> None:
     flag = raised(sampled={"queue": QueueFacts(6, 5, 37, 37)})[FlagKind.LISTEN_QUEUE_OVERFLOWED]
     assert flag.severity is Severity.INVALID
     assert "listen queue (it holds 5) overflowed 37 times" in flag.sentence
@@ -84,23 +84,23 @@ def test_a_connection_for_each_request_is_on_nobody_at_mid_span(raised: Flags) -
 
 
 @pytest.mark.parametrize(
-    ("cpu", "asked", "connections", "raises"),
+    ("cpu", "configured", "connections", "raises"),
     [
         ((4.0, 6.0), 2, 40, False),
         ((1.5, 8.5), 2, 40, True),
         ((0.0, 9.0), 2, 40, True),
         ((1.5, 8.5), 2, 8, False),  # eight connections fall unequally by chance
-        ((0.0, 9.0), None, 40, False),  # nobody said how many workers there are
+        ((0.0, 9.0), None, 40, False),  # nobody set how many workers there are
         ((0.01, 0.05), 2, 40, False),  # next to no work at all
         ((2.0, 2.0, 2.0, 6.0), 4, 40, True),
     ],
 )
 def test_one_worker_that_does_most_is_noted(
-    raised: Flags, cpu: tuple[float, ...], asked: int | None, connections: int, raises: bool
+    raised: Flags, cpu: tuple[float, ...], configured: int | None, connections: int, raises: bool
 ) -> None:
     master = WorkerUse(100, 0.0, 0)
     workers = (master, *(WorkerUse(101 + n, cpu_s, 1) for n, cpu_s in enumerate(cpu)))
-    found = raised(sampled={"server": served_by(*workers)}, workers=asked, pace=Closed(connections))
+    found = raised(sampled={"server": served_by(*workers)}, workers=configured, pace=Closed(connections))
     assert (FlagKind.UNEQUAL_WORKERS in found) is raises
 
 

@@ -6,7 +6,7 @@ import time
 
 
 def application(environ, start_response):
-    raise AssertionError("never asked")
+    raise AssertionError("never called")
 
 
 if "VELODROME_RECIPE" in os.environ:
