@@ -136,7 +136,8 @@ def search(
     found.search("standard error", ended.stderr, canaries)
     root = cache.folder("x").parent
     for folder in (where / "out", where / "runs", root):
-        for path in folder.rglob("*") if folder.exists() else ():
+        # Another test's folders may go meanwhile: `os.walk` passes over them, `Path.rglob` does not.
+        for path in (Path(within, name) for within, _, names in os.walk(folder) for name in names):
             try:
                 if path.is_file() and path.stat().st_mtime >= since and path.stat().st_size <= LARGEST:
                     found.search(str(path), path.read_bytes().decode(errors="replace"), canaries)
