@@ -1,6 +1,7 @@
 """An examination as text: causes with what they cost and how they are cured, then what is none, then what is left."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,13 @@ def test_a_cause_says_its_line_its_cost_and_its_cure() -> None:
     for part in ("shop.py:88 in price", "410/s", "[380, 440]", "await asyncio.to_thread(requests.get, url)"):
         assert part in text
     assert "ms of p99" not in text  # its interval reaches across 0
+
+
+def test_each_line_of_a_cure_stands_on_its_own_with_its_sign() -> None:
+    cure = Cure("wait in turn", "shop.py:88", "gather(*calls)", "for call in calls:\n    await call")
+    text = lines(examined(replace(CAUSE, cure=cure)))
+    changed = [line.strip() for line in text if line.strip()[:2] in {"- ", "+ "}]
+    assert changed == ["- gather(*calls)", "+ for call in calls:", "+     await call"]
 
 
 def test_what_was_not_tried_and_what_is_unexplained_is_reported() -> None:

@@ -27,8 +27,11 @@ def screen(seen: Symptoms) -> Screened:
         "give each task a session of its own, of a pool that has as many connections; or await them in turn, which "
         "takes no longer",
         where,
-        "await asyncio.gather(*(session.execute(one) for one in statements))",
-        "async def alone(one):\n    async with sessions() as own: return await own.execute(one)",
+        "await asyncio.gather(*(session.execute(statement) for statement in statements))",
+        "async def alone(statement):\n"
+        "    async with sessions() as own:\n"
+        "        return await own.execute(statement)\n"
+        "await asyncio.gather(*map(alone, statements))",
     )
     each = Treatment("a session for each statement at once", {"session-each": True})
     return Suspect(

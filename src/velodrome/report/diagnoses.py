@@ -258,7 +258,7 @@ def diagnosis_lines(diagnosis: Diagnosis) -> list[str]:
             found.append(f"{INDENT}{comes_of(diagnosis)}")
         if diagnosis.cure is not None:
             found.append(f"{INDENT}cure: {diagnosis.cure.what}")
-            found += [f"{INDENT}  {sign} {text}" for sign, text in change(diagnosis) if text]
+            found += [f"{INDENT}  {sign} {line}" for sign, line in change(diagnosis)]
     return found
 
 
@@ -293,7 +293,7 @@ def comes_of(diagnosis: Diagnosis) -> str:
 
 
 def change(diagnosis: Diagnosis) -> Iterator[tuple[str, str]]:
-    """Yield what is there now and what is to be there, each with its sign."""
+    """Yield the lines that are there now and those that are to be there, each with its sign."""
     if diagnosis.cure is not None:
-        yield "-", diagnosis.cure.before
-        yield "+", diagnosis.cure.after
+        yield from (("-", line) for line in diagnosis.cure.before.splitlines())
+        yield from (("+", line) for line in diagnosis.cure.after.splitlines())

@@ -330,7 +330,7 @@ def _card(diagnosis: Diagnosis) -> Card:
         visible("; ".join((diagnosis.reason.rstrip("."), *consequence))),
         list(costs(diagnosis.effect)),
         names.sentence_case(visible(diagnosis.cure.what.rstrip("."))) if diagnosis.cure else "",
-        [(sign, visible(text)) for sign, text in change(diagnosis) if text],
+        [(sign, visible(line)) for sign, line in change(diagnosis)],
         [visible(str(frame)) for frame in stack.data["frames"]] if stack else [],
         visible(proof(diagnosis)),
         _figures(arms) if arms else [],
