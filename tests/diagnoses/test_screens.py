@@ -954,6 +954,18 @@ def test_cpus_that_are_used_up_as_soon_as_requests_wait_are_what_bounds_an_app(
     assert replace(SEEN, slope=slope).computes is computes
 
 
+@pytest.mark.parametrize(
+    ("rps", "cpus", "computes"),
+    [(50.0, 0.7, False), (50.0, 0.95, True), (95.0, 0.7, True)],
+    ids=["waits for calls", "the CPU is used up", "does not follow"],
+)
+def test_where_few_can_call_third_parties_at_once_the_cpu_that_is_nearly_used_up_is_no_bound(
+    rps: float, cpus: float, computes: bool
+) -> None:
+    seen = replace(SEEN, slope=rising(6, cpus=0.87), stepped=slower(110.0, rps, connections=32, cpus=cpus))
+    assert seen.computes is computes
+
+
 @pytest.mark.parametrize("compressed", [False, True])
 def test_compression_by_the_app_s_own_code_is_named_by_its_line_and_treated_where_it_is_called(
     compressed: bool,

@@ -23,7 +23,8 @@ def screen(seen: Symptoms) -> Screened:
             "keep connections: a pool in the process, or one beside it (PgBouncer)",
             where,
             line or "poolclass=NullPool; CONN_MAX_AGE: 0",
-            "create_engine(…) with its usual pool; CONN_MAX_AGE: None; a connection for each thread that stays open",
+            "create_engine(…) with its usual pool; CONN_MAX_AGE: None, and under ASGI, where no request finds "
+            "the connection of another, OPTIONS: {'pool': True}; a connection for each thread that stays open",
         )
         return Experiment(kept, connections, cure, METRICS, takes="kept-connections", needless=True)
 

@@ -462,11 +462,21 @@ class Symptoms:
     def computes(self) -> bool:
         """Whether the CPUs are used up that its interpreters, one lock each, can use, where throughput stops.
 
-        On the plateau; or on none of it does a request wait for others: whenever some have to, it is for the CPUs.
+        On the plateau; or on none of it does a request wait for others: whenever some have to, it is for the CPUs. Not
+        where longer calls of third parties show that it is for these, while the CPUs are not used up.
         """
         if self.slope is None:
             return False
         full = TOOK_CPU * min(self.workers, self.server_cpus)
+        stepped = self.stepped
+        slots = stepped.slots if stepped is not None else None
+        if (
+            stepped is not None
+            and slots is not None
+            and QUEUED * slots < stepped.connections
+            and stepped.before.cpus < full
+        ):
+            return False
         beyond = [point for point in self.slope.points if point.connections > QUEUED * self.slope.in_work.mid]
         return self.slope.plateau.cpus >= full or (
             len(beyond) > 0 and all(point.cpus >= full for point in beyond)

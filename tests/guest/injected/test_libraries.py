@@ -751,6 +751,61 @@ def test_django_keeps_what_the_app_closes_once_it_is_warm(injected: Injected) ->
     assert injected.took() == {"kept-connections"}
 
 
+DJANGO_UNDER_ASGI = """
+    import asyncio
+    import django
+    from django.conf import settings
+    database = {"ENGINE": "django.db.backends.sqlite3", "NAME": "shop.sqlite", "CONN_MAX_AGE": 60}
+    settings.configure(DATABASES={"default": database}, ROOT_URLCONF=__name__, ALLOWED_HOSTS=["*"], MIDDLEWARE=[])
+    django.setup()
+    from django.core.asgi import get_asgi_application
+    from django.db import connection, transaction
+    from django.http import HttpResponse
+    from django.urls import path
+
+    opened = []
+
+    def index(request):
+        connection.ensure_connection()
+        opened.append(connection.connection)
+        with connection.cursor() as cursor: cursor.execute("SELECT 1")
+        if "torn" in request.GET: transaction.set_autocommit(False)
+        return HttpResponse("ok")
+
+    urlpatterns = [path("", index)]
+    app = get_asgi_application()
+
+    async def get(query=b""):
+        headers = [(b"host", b"shop")]
+        scope = {"type": "http", "method": "GET", "path": "/", "query_string": query, "headers": headers}
+        arrived, sent = iter([{"type": "http.request"}]), []
+        async def receive():
+            for message in arrived: return message
+            await asyncio.sleep(60)
+        async def send(message): sent.append(message)
+        await app(scope, receive, send)
+        assert sent[0]["status"] == 200, sent
+
+    async def main():
+        for _ in range(3): await get()
+        print(len({id(one) for one in opened}), end=" ")
+        await asyncio.gather(*(get() for _ in range(4)))
+        await get(b"torn=1")
+        torn = opened[-1]
+        for _ in range(8): await get()
+        print(torn in opened[-8:])
+
+    asyncio.run(main())
+"""
+
+
+def test_django_under_asgi_hands_connections_on_from_request_to_request(injected: Injected) -> None:
+    django = ("django==5.2.8",)
+    assert injected.run(DJANGO_UNDER_ASGI, {}, requires=django) == "3 False\n"
+    assert injected.run(DJANGO_UNDER_ASGI, {"kept-connections": 4}, requires=django) == "1 False\n"
+    assert injected.took() == {"kept-connections"}
+
+
 SQLITE = """
     import sqlite3
     opened, before = [], sqlite3.dbapi2.connect

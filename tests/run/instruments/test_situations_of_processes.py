@@ -83,7 +83,7 @@ def standing(pid: int, **more: Any) -> Any:
     """Return as much of a standing server as a situation looks at."""
     process = SimpleNamespace(stop_signal=int(signal.SIGTERM))
     server = SimpleNamespace(pid=pid, serving=SimpleNamespace(process=lambda: process))
-    booted = SimpleNamespace(server=server, upstreams=(), site=SimpleNamespace(server=None))
+    booted = SimpleNamespace(server=server, upstreams=(), site=SimpleNamespace(server=None), boot_s=0.5)
     return SimpleNamespace(booted=booted, **{"live_blocks": lambda: None, **more})
 
 

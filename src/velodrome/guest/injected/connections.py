@@ -191,7 +191,9 @@ def keep(giving: Giving, count: int) -> None:
     giving.finder.after("sqlalchemy.pool.base", lambda module: _keep_recycled(giving, module))
     giving.finder.after("sqlalchemy.pool.impl", lambda module: _keep_sqlalchemy(giving, count, module))
     giving.finder.after("sqlalchemy.engine.create", lambda module: _keep_engines(giving, module))
-    giving.finder.after("django.db.backends.base.base", lambda module: _keep_django(giving, module))
+    contexts = Contexts(giving)
+    giving.finder.after("asgiref.sync", contexts.watch)
+    giving.finder.after("django.db.backends.base.base", lambda module: _keep_django(giving, contexts, module))
     giving.finder.after("redis.connection", lambda module: _keep_redis(giving, module))
     giving.finder.after("redis.asyncio.connection", lambda module: _keep_redis(giving, module))
     for driver in DRIVERS:
@@ -311,8 +313,67 @@ def _keep_redis(giving: Giving, module: Any) -> None:
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
-def _keep_django(giving: Giving, module: Any) -> None:
-    """Have connections stay open, also where the app closes them once it is warm."""
+class Contexts:
+    """Connections of Django in a context of their own for each request, as under ASGI: handed on to the next.
+
+    They are open still when the request is over, and no later one finds them, whatever `CONN_MAX_AGE` says.
+    """
+
+    def __init__(self, giving: Giving) -> None:
+        self._giving = giving
+        self._context: Callable[[], Any] = lambda: None
+        self._wrappers: Dict[int, List[Any]] = {}
+        """Those that connected in a context, by its id."""
+        self._idle: Dict[Any, List[Any]] = {}
+
+    def watch(self, module: Any) -> None:
+        """Have what is open at the end of a context handed on."""
+        current = module.SyncToAsync.thread_sensitive_context
+        self._context = lambda: current.get(None)
+        leave = module.ThreadSensitiveContext.__aexit__
+
+        async def leave_and_hand_on(context: Any, *exc: Any) -> Any:
+            try:
+                return await leave(context, *exc)
+            finally:
+                for wrapper in self._wrappers.pop(id(context), ()):
+                    self._hand_on(wrapper)
+
+        module.ThreadSensitiveContext.__aexit__ = leave_and_hand_on
+
+    def connect(self, wrapper: Any, connecting: Callable[[Any], Any]) -> Any:
+        """Connect, by a connection that another request left if there is one."""
+        context = self._context()
+        if context is None or getattr(wrapper, "is_in_memory_db", bool)():
+            return connecting(wrapper)
+        self._wrappers.setdefault(id(context), []).append(wrapper)
+        idle = self._idle.get(self._key(wrapper))
+        try:
+            left = idle.pop() if idle else None
+        except IndexError:  # another thread was faster
+            left = None
+        if left is None:
+            return connecting(wrapper)
+        self._giving.took(TOOK)
+        wrapper.get_new_connection = lambda params: left
+        try:
+            return connecting(wrapper)
+        finally:
+            del wrapper.get_new_connection
+
+    def _hand_on(self, wrapper: Any) -> None:
+        unclean = wrapper.in_atomic_block or wrapper.errors_occurred or wrapper.needs_rollback
+        if wrapper.connection is None or unclean or not wrapper.autocommit:
+            return
+        left, wrapper.connection = wrapper.connection, None
+        self._idle.setdefault(self._key(wrapper), []).append(left)
+
+    def _key(self, wrapper: Any) -> Any:
+        return os.getpid(), wrapper.vendor, wrapper.alias
+
+
+def _keep_django(giving: Giving, contexts: Contexts, module: Any) -> None:
+    """Have connections stay open, also where the app closes them once it is warm; those of a pool are kept by that."""
     wrapper = module.BaseDatabaseWrapper
     before, closing, looking = wrapper.connect, wrapper.close, wrapper.close_if_unusable_or_obsolete
     opened: Dict[int, int] = {}  # by the connection's id, in which process
@@ -320,10 +381,12 @@ def _keep_django(giving: Giving, module: Any) -> None:
     is_warm = giving.warmth()
 
     def connect(self: Any) -> Any:
+        if (self.settings_dict.get("OPTIONS") or {}).get("pool"):
+            return before(self)
         if self.settings_dict.get("CONN_MAX_AGE") == 0:
             self.settings_dict["CONN_MAX_AGE"] = None
             giving.took(TOOK)
-        found = before(self)
+        found = contexts.connect(self, before)
         opened[id(self)] = os.getpid()
         return found
 

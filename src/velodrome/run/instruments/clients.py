@@ -25,6 +25,8 @@ PATIENCE_S = 5.0
 MOST_BYTES = 4 * 2**20
 """Read of one answer."""
 MOST_HEAD = 65_536
+RESET_S = 0.02
+"""Until a reset is there."""
 
 
 @dataclass(frozen=True)
@@ -188,6 +190,19 @@ class Client:
         """Send bytes as they are."""
         if self._writer is not None and not self._writer.transport.is_closing():
             self._writer.write(data)
+
+    async def is_reset_by(self, data: bytes) -> bool:
+        """Send bytes where the server has ended its side, and return whether it resets the connection for them."""
+        if not data or self._writer is None:
+            return False
+        if self._writer.transport.is_closing():
+            return True
+        self.send(data)
+        await asyncio.sleep(RESET_S)
+        if self._writer.transport.is_closing():
+            return True
+        error = self._writer.get_extra_info("socket").getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        return bool(error)
 
     async def request(self, data: bytes | None = None) -> Answer:
         """Send a request, the server's own or `data`, and return how it ended."""

@@ -276,16 +276,38 @@ async def spread(at: Where, server: Standing, connections: float = 48, gap_s: fl
     )
 
 
+FLIGHT, UPLOADING_S = 14_600, 0.05
+"""Bytes of a request that a network delivers first (RFC 6928), and until the rest is there."""
+
+
 async def upload(at: Where, size: float, requests: float = 16, server: Standing | None = None) -> Met:
     """Send requests with a body of so many bytes, 0: their own, and count those reset because of what was unread.
 
-    Whether the answer of such a request arrives before the reset is a matter of the network between: on loopback it
-    mostly does. So what the kernel resets counts, and what got no answer.
+    The body comes later than its beginning, as over a network. Whether the answer of such a request arrives before the
+    reset is a matter of the network as well: on loopback it mostly does. So what is reset counts, and what got no
+    answer.
     """
     big = replace(at, body=(at.body or b"x").ljust(int(size), b" ")) if size else at
+    cut = 0
+
+    async def send() -> Answer:
+        nonlocal cut
+        async with Client(big, MOST_S) as client:
+            if client.refused:
+                return await client.request()
+            client.send(big.request[:FLIGHT])
+            answer = asyncio.ensure_future(client.answer(time.monotonic()))
+            await asyncio.sleep(UPLOADING_S)
+            if answer.done() and client.has_ended:
+                was_reset = await client.is_reset_by(big.request[FLIGHT:])
+                cut += was_reset  # not in one statement: others add meanwhile
+            else:
+                client.send(big.request[FLIGHT:])
+            return await answer
+
     before = _counter("TCPAbortOnClose", server)
-    answers = await _fresh(big, int(requests), MOST_S)
-    unread = min(_counter("TCPAbortOnClose", server) - before, len(answers))
+    answers = await _some_at_once(int(requests), send)
+    unread = min(max(_counter("TCPAbortOnClose", server) - before, cut), len(answers))
     lost = sum(answer.outcome in {"reset", "timeout"} for answer in answers)
     return Met(
         max(lost, unread),
@@ -332,7 +354,8 @@ async def stop(
     if (wrong := sum(answer.outcome != "ok" for answer in together)) > FAILS_ANYWAY:
         return Met(0, 0, figures={"usual_ms": 1000 * usual, "fails_anyway": wrong, "of": IN_FLIGHT})
     long_s = max(AFTER_S, min(requests / rate, 3 * AFTER_S))
-    patience_s = _late_s(usual) + STOP_S
+    # Who comes while a new worker starts waits for it, and is not lost.
+    patience_s = _late_s(usual) + STOP_S + (0 if stops else server.booted.boot_s)
     event_s = BEFORE_S + usual / 3
     steady = [number / rate for number in range(int((event_s + long_s) * rate))]
     begin = time.monotonic() + 0.01
@@ -1031,12 +1054,13 @@ def _late_s(usual: float) -> float:
 
 async def _fresh(at: Where, count: int, patience_s: float) -> list[Answer]:
     """Send so many requests, some at once, each on its own connection; half of them where none is answered."""
+    return await _some_at_once(count, lambda: request_once(at, patience_s))
 
+
+async def _some_at_once(count: int, send: Callable[[], Awaitable[Answer]]) -> list[Answer]:
     found: list[Answer] = []
     while len(found) < count and (len(found) < count / 2 or any(answer.outcome == "ok" for answer in found)):
-        found += await asyncio.gather(
-            *(request_once(at, patience_s) for _ in range(min(ASKING, count - len(found))))
-        )
+        found += await asyncio.gather(*(send() for _ in range(min(ASKING, count - len(found)))))
     return found
 
 
