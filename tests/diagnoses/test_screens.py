@@ -966,6 +966,24 @@ def test_where_few_can_call_third_parties_at_once_the_cpu_that_is_nearly_used_up
     assert seen.computes is computes
 
 
+@pytest.mark.parametrize(
+    ("library", "interface", "after"),
+    [
+        ("django.db", "asgi", "'pool': True"),
+        ("django.db", "wsgi", "CONN_MAX_AGE: None"),
+        ("sqlalchemy", "asgi", "create_engine"),
+        ("", "asgi", "a connection for each thread"),
+    ],
+)
+def test_how_connections_are_kept_is_shown_for_what_the_app_imports(
+    library: str, interface: str, after: str
+) -> None:
+    watched = replace(QUIET, shares={"connecting": 0.5}, libraries=frozenset({library} - {""}))
+    found = catalogue()["connection-per-query"].screen(replace(SEEN, watched=watched, interface=interface))
+    assert isinstance(found, Suspect)
+    assert after in found.experiments[0].cure.after
+
+
 @pytest.mark.parametrize("compressed", [False, True])
 def test_compression_by_the_app_s_own_code_is_named_by_its_line_and_treated_where_it_is_called(
     compressed: bool,

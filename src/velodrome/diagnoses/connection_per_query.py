@@ -1,6 +1,6 @@
 """No pool: a connection to the database is opened for each request, with its handshakes and its login."""
 
-from velodrome.diagnoses.fault import Doing, Experiment, Fault, Screened, Suspect, doing, filling
+from velodrome.diagnoses.fault import ASYNC, Doing, Experiment, Fault, Screened, Suspect, doing, filling
 from velodrome.guest.injected.statements import OPENING
 from velodrome.model.diagnosis import Cure, Evidence, Treatment
 from velodrome.model.quantity import significant
@@ -19,13 +19,8 @@ def screen(seen: Symptoms) -> Screened:
     kept = Treatment("connections kept", {"kept-connections": KEPT})
 
     def experiment(connections: int, where: str, line: str) -> Experiment:
-        cure = Cure(
-            "keep connections: a pool in the process, or one beside it (PgBouncer)",
-            where,
-            line or "poolclass=NullPool; CONN_MAX_AGE: 0",
-            "create_engine(…) with its usual pool; CONN_MAX_AGE: None, and under ASGI, where no request finds "
-            "the connection of another, OPTIONS: {'pool': True}; a connection for each thread that stays open",
-        )
+        what = "keep connections: a pool in the process, or one beside it (PgBouncer)"
+        cure = Cure(what, where, *_change(seen, line))
         return Experiment(kept, connections, cure, METRICS, takes="kept-connections", needless=True)
 
     if isinstance(found, Doing):
@@ -42,6 +37,18 @@ def screen(seen: Symptoms) -> Screened:
     return Suspect(
         0.4, sentence, (experiment(filling(seen), opened.place, opened.text),), (evidence,), loss=0.2
     )
+
+
+def _change(seen: Symptoms, line: str) -> tuple[str, str]:
+    """Return what is there, and what is to be in its place, by what the app imports; a `line` of its own opens it."""
+    libraries = seen.watched.libraries if seen.watched is not None else frozenset()
+    if "django.db" in libraries:
+        # Under ASGI each request has a context of its own, and finds no connection of another.
+        pool = "OPTIONS: {'pool': True}, or PgBouncer" if seen.interface in ASYNC else "CONN_MAX_AGE: None"
+        return "CONN_MAX_AGE: 0", pool
+    if "sqlalchemy" in libraries:
+        return "poolclass=NullPool", "create_engine(…) with its usual pool, once"
+    return line or "a connection for each request", "a pool, or a connection for each thread that stays open"
 
 
 def _opened(watched: Watched) -> Statement | None:

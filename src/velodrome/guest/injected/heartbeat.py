@@ -103,6 +103,7 @@ LIBRARIES = (
     "asgiref",
     "asyncio",
     "asyncpg",
+    "django.db",
     "gevent",
     "grpc",
     "httpx",
