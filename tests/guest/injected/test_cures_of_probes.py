@@ -43,10 +43,10 @@ def injected(tmp_path: Path) -> Injected:
 
 
 def package(injected: Injected, name: str, module: str, source: str) -> None:
-    folder = injected.app / name
-    folder.mkdir()
+    folder, file = injected.app / name, injected.app / name / f"{module}.py"
+    file.parent.mkdir(parents=True)
     (folder / "__init__.py").touch()
-    (folder / f"{module}.py").write_text(source)
+    file.write_text(source)
 
 
 def test_background_tasks_are_detached_and_follow_each_other_as_they_did(injected: Injected) -> None:
@@ -135,6 +135,30 @@ async def app(scope, receive, send):
         == "['received', 'received', 'app is called', b'one two']\n"
     )
     assert injected.took() == {"read-body"}
+
+
+def test_gunicorns_own_worker_for_asgi_has_the_body_read_as_well(injected: Injected) -> None:
+    worker = """
+class ASGIWorker:
+    def load_wsgi(self):
+        async def app(scope, receive, send): print(events)
+        self.asgi = app
+"""
+    package(injected, "gunicorn", "workers/gasgi", worker)
+    program = """
+        import asyncio, sys
+        from gunicorn.workers.gasgi import ASGIWorker
+        events, bodies = [], [b"one", b"two"]
+        async def receive():
+            events.append("received")
+            return {"type": "http.request", "body": bodies.pop(0), "more_body": bool(bodies)}
+        sys.modules["gunicorn.workers.gasgi"].events = events
+        worker = ASGIWorker()
+        worker.load_wsgi()
+        asyncio.run(worker.asgi({"type": "http"}, receive, None))
+    """
+    assert injected.run(program, {}) == "[]\n"
+    assert injected.run(program, {"read-body": True}) == "['received', 'received']\n"
 
 
 LEAVING = """

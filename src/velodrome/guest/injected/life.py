@@ -261,7 +261,7 @@ def before_app(giving: Giving, wsgi: Callable[[Any], Any], asgi: Callable[[Any],
 
 
 def before_asgi(giving: Giving, asgi: Callable[[Any], Any]) -> None:
-    """Have uvicorn call what `asgi` makes of the app in its place."""
+    """Have uvicorn, and gunicorn's own worker for ASGI, call what `asgi` makes of the app in its place."""
 
     def of_uvicorn(module: Any) -> None:
         before = module.Config.load
@@ -272,7 +272,17 @@ def before_asgi(giving: Giving, asgi: Callable[[Any], Any]) -> None:
 
         module.Config.load = load
 
+    def of_gunicorn(module: Any) -> None:
+        before = module.ASGIWorker.load_wsgi
+
+        def load_wsgi(self: Any) -> None:
+            before(self)
+            self.asgi = asgi(self.asgi)
+
+        module.ASGIWorker.load_wsgi = load_wsgi
+
     giving.finder.after("uvicorn.config", of_uvicorn)
+    giving.finder.after("gunicorn.workers.gasgi", of_gunicorn)
 
 
 TREATMENTS = {

@@ -283,26 +283,26 @@ FLIGHT, UPLOADING_S = 14_600, 0.05
 async def upload(at: Where, size: float, requests: float = 16, server: Standing | None = None) -> Met:
     """Send requests with a body of so many bytes, 0: their own, and count those reset because of what was unread.
 
-    The body comes later than its beginning, as over a network. Whether the answer of such a request arrives before the
-    reset is a matter of the network as well: on loopback it mostly does. So what is reset counts, and what got no
-    answer.
+    Of a body that is made so large most comes later than its beginning, as over a network. Whether the answer of such a
+    request arrives before the reset is a matter of the network as well: on loopback it mostly does. So what is reset
+    counts, and what got no answer.
     """
     big = replace(at, body=(at.body or b"x").ljust(int(size), b" ")) if size else at
-    cut = 0
+    first, cut = FLIGHT if size else len(big.request), 0
 
     async def send() -> Answer:
         nonlocal cut
         async with Client(big, MOST_S) as client:
             if client.refused:
                 return await client.request()
-            client.send(big.request[:FLIGHT])
+            client.send(big.request[:first])
             answer = asyncio.ensure_future(client.answer(time.monotonic()))
             await asyncio.sleep(UPLOADING_S)
             if answer.done() and client.has_ended:
-                was_reset = await client.is_reset_by(big.request[FLIGHT:])
+                was_reset = await client.is_reset_by(big.request[first:])
                 cut += was_reset  # not in one statement: others add meanwhile
             else:
-                client.send(big.request[FLIGHT:])
+                client.send(big.request[first:])
             return await answer
 
     before = _counter("TCPAbortOnClose", server)
