@@ -226,7 +226,7 @@ ILL = (
         requires=(OLD_STARLETTE,),
     ),
     # gunicorn 27 reads what is left before it closes.
-    Cell("uploads unread", "plain:nothing", "unread-body", "", HOLDING, CLOSE, requests=UPLOAD),
+    Cell("uploads unread", "plain:nothing", "unread-body", "", HOLDING, CLOSE, requests=UPLOAD, beside=SYNC),
     Cell("ends at once", "ending:severe", "lost-at-stop"),
     Cell("ends at once, waitress", "plain:slow", "lost-at-stop", stack="waitress"),
     Cell("database that is locked", "locking:severe", "locked-database"),

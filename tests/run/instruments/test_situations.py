@@ -155,6 +155,15 @@ def test_the_next_request_on_a_connection_waits_for_what_is_done_behind_an_answe
     assert made(handle, lambda at: situations.again(at, same=0, pairs=4)).hits == 0
 
 
+def test_on_a_connection_that_its_first_answer_ends_no_second_request_is_late() -> None:
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(OK.replace(b"\r\n", b"\r\nConnection: close\r\n", 1))
+        writer.close()
+
+    assert made(handle, lambda at: situations.again(at, same=1, pairs=4)).of == 0
+
+
 def closing(reads: bool = True, lingers: bool = False) -> Handler:
     """Return a server that ends each connection with its answer, whether or not it has read the request.
 

@@ -239,7 +239,7 @@ async def again(at: Where, same: float = 1, pairs: float = 16, server: Standing 
             break
         async with Client(at) as client, Client(at) as other:
             first = await client.request()
-            if first.outcome != "ok":
+            if first.outcome != "ok" or first.headers.get("connection", "").lower() == "close":
                 continue
             # Else the delayed acknowledgement, which is another fault, would look like this one.
             second = client if same else other
