@@ -43,9 +43,11 @@ def _change(seen: Symptoms, line: str) -> tuple[str, str]:
     """Return what is there, and what is to be in its place, by what the app imports; a `line` of its own opens it."""
     libraries = seen.watched.libraries if seen.watched is not None else frozenset()
     if "django.db" in libraries:
-        # Under ASGI each request has a context of its own, and finds no connection of another.
-        pool = "OPTIONS: {'pool': True}, or PgBouncer" if seen.interface in ASYNC else "CONN_MAX_AGE: None"
-        return "CONN_MAX_AGE: 0", pool
+        if (
+            seen.interface in ASYNC
+        ):  # each request has a context of its own, and finds no connection of another
+            return "CONN_MAX_AGE: …, whatever it is", "OPTIONS: {'pool': True}, or PgBouncer"
+        return "CONN_MAX_AGE: 0", "CONN_MAX_AGE: None"
     if "sqlalchemy" in libraries:
         return "poolclass=NullPool", "create_engine(…) with its usual pool, once"
     return line or "a connection for each request", "a pool, or a connection for each thread that stays open"

@@ -254,8 +254,8 @@ def diagnosis_lines(diagnosis: Diagnosis) -> list[str]:
         if lost := list(costs(diagnosis.effect)):
             found.append(f"{INDENT}costs {'; '.join(lost)}")
         found += [f"{INDENT}proof: {proof(diagnosis)}"]
-        if diagnosis.comes_of:
-            found.append(f"{INDENT}{comes_of(diagnosis)}")
+        if consequence := comes_of(diagnosis):
+            found.append(f"{INDENT}{consequence}")
         if diagnosis.cure is not None:
             found.append(f"{INDENT}cure: {diagnosis.cure.what}")
             found += [f"{INDENT}  {sign} {line}" for sign, line in change(diagnosis)]
@@ -288,8 +288,9 @@ def proof(diagnosis: Diagnosis) -> str:
 
 
 def comes_of(diagnosis: Diagnosis) -> str:
-    """Return which cause it comes of, and how that is known."""
-    return f"comes of {diagnosis.comes_of}: once that was cured, nothing of it was seen"
+    """Return which cause it comes of, and how that is known; empty: of none that is known."""
+    cause = diagnosis.comes_of
+    return f"comes of {cause}: once that was cured, nothing of it was seen" if cause else ""
 
 
 def change(diagnosis: Diagnosis) -> Iterator[tuple[str, str]]:

@@ -322,12 +322,11 @@ def _card(diagnosis: Diagnosis) -> Card:
         None,
     )
     arms = next((evidence for evidence in diagnosis.evidence if evidence.kind == "arms"), None)
-    consequence = [comes_of(diagnosis)] if diagnosis.comes_of else []
     return Card(
         diagnosis.id,
         {"cure": "proven by its cure", "dose": "proven by a larger dose"}.get(diagnosis.proof, ""),
         visible(where(diagnosis)) if stack else visible(diagnosis.cure.where) if diagnosis.cure else "",
-        visible("; ".join((diagnosis.reason.rstrip("."), *consequence))),
+        visible("; ".join(filter(None, (diagnosis.reason.rstrip("."), comes_of(diagnosis))))),
         list(costs(diagnosis.effect)),
         names.sentence_case(visible(diagnosis.cure.what.rstrip("."))) if diagnosis.cure else "",
         [(sign, visible(line)) for sign, line in change(diagnosis)],

@@ -328,8 +328,6 @@ class Case:
         """Faults with the treatments that were there when they were tried."""
         self._proven: set[tuple[str, str]] = set()
         """Faults with the treatments by which they were proven: what cures nothing here is still seen behind others."""
-        self._cured = ""
-        """The cause that was cured last."""
         self._needless: dict[tuple[str, str, str], tuple[int, Absent]] = {}
         """Treatments that met nothing to change, with which cures in which probe, and under how many connections."""
         self._slopes: list[Slope | None] = []
@@ -692,14 +690,16 @@ class Case:
             self._follower.diagnosed(found)
             probe = suspect.experiments[0].probe
             if found.ruling is Ruling.CAUSE and found.proof == "cure" and (probe is None or probe.hides):
-                self._cured = found.id
                 return True
         return False
 
     def _rule_out_bounds(self, experiments: Sequence[Experiment], seen: Symptoms) -> None:
         """Look once, with all suspected bounds raised, which of them are never reached: alone each takes a block."""
-        raising = {_change(one, self._base): one for one in experiments if one.raises}
-        raising = {what: one for what, one in raising.items() if what not in self._needless}
+        raising = {
+            what: experiment
+            for experiment in experiments
+            if experiment.raises and (what := _change(experiment, self._base)) not in self._needless
+        }
         if len(raising) < 2:
             return
         treated = self._base
@@ -741,8 +741,9 @@ class Case:
 
     def _note_consequence(self, fault: Fault) -> None:
         """Note of a cause whose symptoms the last cure has taken away that it comes of what was cured."""
+        cured = next(cause.id for cause in reversed(self._causes()) if cause.proof == "cure")
         self.diagnoses = [
-            replace(diagnosis, comes_of=diagnosis.comes_of or self._cured)
+            replace(diagnosis, comes_of=diagnosis.comes_of or cured)
             if diagnosis.id == fault.name and diagnosis.proof == "dose"
             else diagnosis
             for diagnosis in self.diagnoses

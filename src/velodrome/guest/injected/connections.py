@@ -73,10 +73,11 @@ DRIVERS = (
 
 
 class Idle:
-    """Connections of a driver that are not used now, each with what it was opened with."""
+    """Connections that are not used now, each with what it was opened with."""
 
-    def __init__(self, giving: Giving, driver: Driver, most: int) -> None:
-        self._giving, self._driver, self._most = giving, driver, most
+    def __init__(self, giving: Giving, most: int, driver: Optional[Driver] = None) -> None:
+        self._giving, self._most = giving, most
+        self._defaults = DEFAULTS if driver is not None and driver.module == "sqlite3.dbapi2" else {}
         self._kept: List[Tuple[Any, Any]] = []
         self._lock = threading.Lock()
 
@@ -93,7 +94,7 @@ class Idle:
         """Keep one; return what is to be closed in its place, where there are enough; else None."""
         if getattr(connection, "closed", False) is True:
             return None
-        for name, value in DEFAULTS.items() if self._driver.module == "sqlite3.dbapi2" else ():
+        for name, value in self._defaults.items():
             setattr(connection, name, value)
         # A database serves so many connections, whatever they were opened with: the oldest makes room.
         with self._lock:
@@ -191,7 +192,7 @@ def keep(giving: Giving, count: int) -> None:
     giving.finder.after("sqlalchemy.pool.base", lambda module: _keep_recycled(giving, module))
     giving.finder.after("sqlalchemy.pool.impl", lambda module: _keep_sqlalchemy(giving, count, module))
     giving.finder.after("sqlalchemy.engine.create", lambda module: _keep_engines(giving, module))
-    contexts = Contexts(giving)
+    contexts = RequestContexts(Idle(giving, 2 * count))
     giving.finder.after("asgiref.sync", contexts.watch)
     giving.finder.after("django.db.backends.base.base", lambda module: _keep_django(giving, contexts, module))
     giving.finder.after("redis.connection", lambda module: _keep_redis(giving, module))
@@ -313,18 +314,17 @@ def _keep_redis(giving: Giving, module: Any) -> None:
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
-class Contexts:
+class RequestContexts:
     """Connections of Django in a context of their own for each request, as under ASGI: handed on to the next.
 
     They are open still when the request is over, and no later one finds them, whatever `CONN_MAX_AGE` says.
     """
 
-    def __init__(self, giving: Giving) -> None:
-        self._giving = giving
+    def __init__(self, idle: Idle) -> None:
+        self._idle = idle
         self._context: Callable[[], Any] = lambda: None
         self._wrappers: Dict[int, List[Any]] = {}
         """Those that connected in a context, by its id."""
-        self._idle: Dict[Any, List[Any]] = {}
 
     def watch(self, module: Any) -> None:
         """Have what is open at the end of a context handed on."""
@@ -347,14 +347,9 @@ class Contexts:
         if context is None or getattr(wrapper, "is_in_memory_db", bool)():
             return connecting(wrapper)
         self._wrappers.setdefault(id(context), []).append(wrapper)
-        idle = self._idle.get(self._key(wrapper))
-        try:
-            left = idle.pop() if idle else None
-        except IndexError:  # another thread was faster
-            left = None
+        left = self._idle.take(self._key(wrapper))
         if left is None:
             return connecting(wrapper)
-        self._giving.took(TOOK)
         wrapper.get_new_connection = lambda params: left
         try:
             return connecting(wrapper)
@@ -366,13 +361,15 @@ class Contexts:
         if wrapper.connection is None or unclean or not wrapper.autocommit:
             return
         left, wrapper.connection = wrapper.connection, None
-        self._idle.setdefault(self._key(wrapper), []).append(left)
+        beyond = self._idle.put(self._key(wrapper), left)
+        if beyond is not None:
+            beyond.close()
 
     def _key(self, wrapper: Any) -> Any:
         return os.getpid(), wrapper.vendor, wrapper.alias
 
 
-def _keep_django(giving: Giving, contexts: Contexts, module: Any) -> None:
+def _keep_django(giving: Giving, contexts: RequestContexts, module: Any) -> None:
     """Have connections stay open, also where the app closes them once it is warm; those of a pool are kept by that."""
     wrapper = module.BaseDatabaseWrapper
     before, closing, looking = wrapper.connect, wrapper.close, wrapper.close_if_unusable_or_obsolete
@@ -412,7 +409,7 @@ def _keep_django(giving: Giving, contexts: Contexts, module: Any) -> None:
 
 
 def _patch_of(giving: Giving, driver: Driver, count: int) -> Callable[[Any], None]:
-    idle = Idle(giving, driver, count)
+    idle = Idle(giving, count, driver)
 
     def around(before: Callable[..., Any]) -> Callable[..., Any]:
         def connect(*args: Any, **named: Any) -> Any:

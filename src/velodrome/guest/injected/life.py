@@ -263,26 +263,18 @@ def before_app(giving: Giving, wsgi: Callable[[Any], Any], asgi: Callable[[Any],
 def before_asgi(giving: Giving, asgi: Callable[[Any], Any]) -> None:
     """Have uvicorn, and gunicorn's own worker for ASGI, call what `asgi` makes of the app in its place."""
 
-    def of_uvicorn(module: Any) -> None:
-        before = module.Config.load
+    def replace_app(cls: Any, load: str, attribute: str) -> None:
+        before = getattr(cls, load)
 
-        def load(self: Any) -> None:
+        def load_and_replace(self: Any) -> None:
             before(self)
-            self.loaded_app = asgi(self.loaded_app)
+            setattr(self, attribute, asgi(getattr(self, attribute)))
 
-        module.Config.load = load
+        setattr(cls, load, load_and_replace)
 
-    def of_gunicorn(module: Any) -> None:
-        before = module.ASGIWorker.load_wsgi
-
-        def load_wsgi(self: Any) -> None:
-            before(self)
-            self.asgi = asgi(self.asgi)
-
-        module.ASGIWorker.load_wsgi = load_wsgi
-
-    giving.finder.after("uvicorn.config", of_uvicorn)
-    giving.finder.after("gunicorn.workers.gasgi", of_gunicorn)
+    finder = giving.finder
+    finder.after("uvicorn.config", lambda module: replace_app(module.Config, "load", "loaded_app"))
+    finder.after("gunicorn.workers.gasgi", lambda module: replace_app(module.ASGIWorker, "load_wsgi", "asgi"))
 
 
 TREATMENTS = {

@@ -76,7 +76,8 @@ def end_on_sigterm(before: Callable[[], None] = lambda: None) -> None:
 def sigterm_held_back() -> Iterator[None]:
     """Let SIGTERM wait: between a fork and the note of its child, nothing would end that child.
 
-    Children begin so too, and call `sigterm_let_through`.
+    It begins before the server listens: who can connect may end it. Children begin so too, and call
+    `sigterm_let_through`.
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
     try:

@@ -83,8 +83,8 @@ CLIMBED = 8
 FEWEST = 3
 """So many at least, of an app that takes longer than that allows."""
 PAIRS, SLOW_PAIRS = 3, 2
-"""Of the two ends; fewer where a load takes longer than `SLOW_S`."""
-SLOW_S = 2.0
+"""Of the two ends; fewer where a load takes longer than `LONG_LOAD_S`."""
+LONG_LOAD_S = 2.0
 
 
 def alone(server: Standing) -> Point:
@@ -134,7 +134,7 @@ def ends(server: Standing, points: tuple[Point, ...]) -> tuple[tuple[float, floa
     best, seconds = max(points, key=attrgetter("rps")), _loop_s(points[0])
     return tuple(
         (point(server, 1, seconds).rps, point(server, best.connections, seconds).rps)
-        for _ in range(SLOW_PAIRS if seconds > SLOW_S else PAIRS)
+        for _ in range(SLOW_PAIRS if seconds > LONG_LOAD_S else PAIRS)
     )
 
 
