@@ -741,7 +741,7 @@ class Case:
 
     def _note_consequence(self, fault: Fault) -> None:
         """Note of a cause whose symptoms the last cure has taken away that it comes of what was cured."""
-        cured = next(cause.id for cause in reversed(self._causes()) if cause.proof == "cure")
+        cured = next((cause.id for cause in reversed(self._causes()) if cause.proof == "cure"), "")
         self.diagnoses = [
             replace(diagnosis, comes_of=diagnosis.comes_of or cured)
             if diagnosis.id == fault.name and diagnosis.proof == "dose"
