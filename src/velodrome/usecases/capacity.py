@@ -327,6 +327,8 @@ class Search:
     counts: ConnectionSearch = field(default_factory=ConnectionSearch)
     beside: bool = True
     """Measure latency over load and overload, once the capacity is known."""
+    proven: bool = True
+    """Prove the lower end by a longer load; else nothing is claimed."""
 
     @property
     def budget(self) -> Budget:
@@ -399,13 +401,17 @@ def highest(
     rates: RateSearch = LOOK_FIRST,
     wait_s: float | None = 0.0,
     arrivals: Arrivals = INDEPENDENT,
+    proven: bool = True,
 ) -> RateCapacity:
     """Search the highest rate at which what is demanded holds and the server keeps up, and nothing else; store nothing.
 
-    Where `rates.first` is 0 a short look finds what to try first. Raises NoServerError, BusyError, LimitError,
-    DriverError, and AppAnswersWrongError where an app, booted for the first time or once more, does not answer.
+    Its claim is proven by a longer load, or there is none. Where `rates.first` is 0 a short look finds what to try
+    first. Raises NoServerError, BusyError, LimitError, DriverError, and AppAnswersWrongError where an app, booted for
+    the first time or once more, does not answer.
     """
-    search = Search(trial, demands, seconds=seconds, arrivals=arrivals, rates=rates, beside=False)
+    search = Search(
+        trial, demands, seconds=seconds, arrivals=arrivals, rates=rates, beside=False, proven=proven
+    )
     with _hold(search, lab, follower, wait_s) as ready:
         found = run_search(search, ready, follower, Record())
     assert isinstance(found, RateCapacity)
@@ -506,7 +512,11 @@ class _Rates:
 
     def _found(self) -> RateFound:
         measuring = Measuring(
-            self._look, self._near, self._bench.stop, self._prove, stopped=self._why_stopped
+            self._look,
+            self._near,
+            self._bench.stop,
+            self._prove if self._search.proven else None,
+            stopped=self._why_stopped,
         )
         alone = self._bench.alone()
         if why := self._bench.wrong_anyway(self._demands):
