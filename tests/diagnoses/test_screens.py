@@ -774,6 +774,18 @@ def test_what_computes_is_suspected_by_its_time_however_many_threads_wait_beside
     )
 
 
+def test_connections_that_a_server_keeps_for_a_while_are_no_leak_of_requests() -> None:
+    leak = catalogue()["connections-leak"]
+
+    def left(requests: int, connections: int) -> object:
+        every = [(requests * n, float(connections * n)) for n in range(9)]
+        return leak.screen(replace(SEEN, descriptors=tuple(every), connections=tuple(every)))
+
+    assert isinstance(left(1000, 128), Absent)
+    # One request on each connection: either may be what leaves it.
+    assert isinstance(left(128, 128), Suspect)
+
+
 def test_what_grows_until_the_process_is_replaced_grows() -> None:
     leak = catalogue()["connections-leak"]
     lives = (40, 10, 130, 10, 230, 10, 330, 10, 45)  # of every second load; it ended after the fourth

@@ -9,6 +9,11 @@ from velodrome.model.symptoms import Symptoms, Worn
 
 LEAST_EACH = 0.01
 """Descriptors that a request leaves open, from which on it is looked into."""
+KEPT = 1.05
+"""Times as many as connections were opened, up to which the server keeps what was a connection for a while: hypercorn
+until its keep-alive would have ended."""
+FEWEST_EACH = 2
+"""Requests on a connection, at least, for what they leave and what it leaves not to look the same."""
 USED_UP = 0.9
 """Of the requests on a server that answered many, those that wait or fail while nothing is in work."""
 MORE = 1.25
@@ -33,6 +38,10 @@ def screen(seen: Symptoms) -> Screened:
         "counter", sentence, {"descriptors": [list(descriptor) for descriptor in seen.descriptors]}
     )
     if not grown.always or grown.each < LEAST_EACH:
+        return Absent(sentence, (evidence,))
+    opened = growth(seen.connections)
+    if opened is not None and grown.risen <= KEPT * opened.risen <= KEPT * grown.requests / FEWEST_EACH:
+        sentence += f" on {opened.risen:.0f} connections, which the server keeps for a while"
         return Absent(sentence, (evidence,))
     if not seen.setting.plain:
         return Unknown(f"{sentence}: its requests cannot be sent by hand")

@@ -442,6 +442,8 @@ class Symptoms:
     """Requests that were answered so far and bytes in use, after each load of the slope."""
     descriptors: tuple[tuple[int, float], ...] = ()
     """The same with open descriptors."""
+    connections: tuple[tuple[int, float], ...] = ()
+    """The same with connections that were opened so far."""
     stepped: Stepped | None = None
     """With third parties that take longer; None: it has none that velodrome simulates, or it was not tried."""
     counted: Counted | None = None

@@ -76,7 +76,14 @@ from velodrome.model.symptoms import (
 )
 from velodrome.model.trial import Contestant, Trial
 from velodrome.run.instruments import arms, heartbeat, screens, situations
-from velodrome.run.instruments.standing import Standing, contestant_of, say_warm, serve_treated, standing
+from velodrome.run.instruments.standing import (
+    InUse,
+    Standing,
+    contestant_of,
+    say_warm,
+    serve_treated,
+    standing,
+)
 from velodrome.run.lab import Lab
 from velodrome.run.racing.opening import open_lab
 from velodrome.usecases import apps
@@ -334,7 +341,7 @@ class Case:
         """As it is, and after each cure that was looked behind."""
         self._met: dict[str, Met] = {}
         """What the looks met on the app as it is: a cure of another fault changes nothing of them."""
-        self._in_use: tuple[tuple[tuple[int, float], ...], tuple[tuple[int, float], ...]] = (), ()
+        self._in_use = InUse()
         self._worn: Worn | None = None
         """Of the app as it is."""
         self._boot_s, self._cpus = 2.0, 1

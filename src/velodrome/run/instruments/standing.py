@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from velodrome.guest.injected.life import COUNT
 from velodrome.guest.injected.treating import WARM
@@ -112,6 +112,17 @@ def contestant_of(contestant: Contestant, treatment: Treatment, stacks: Mapping[
     )
 
 
+class InUse(NamedTuple):
+    """Requests that were answered so far, and what was in use, after each load."""
+
+    memory: tuple[tuple[int, float], ...] = ()
+    """Bytes."""
+    descriptors: tuple[tuple[int, float], ...] = ()
+    """That were open."""
+    connections: tuple[tuple[int, float], ...] = ()
+    """That were opened so far."""
+
+
 @dataclass(frozen=True)
 class Standing:
     """The server."""
@@ -156,17 +167,19 @@ class Standing:
         self.loads.append(found)
         return found
 
-    def in_use(self) -> tuple[tuple[tuple[int, float], ...], tuple[tuple[int, float], ...]]:
-        """Return requests that were answered so far, and bytes and descriptors in use, for each load it carried."""
-        answered = 0
-        memory, descriptors = list[tuple[int, float]](), list[tuple[int, float]]()
+    def in_use(self) -> InUse:
+        """Return what was in use after each load it carried."""
+        answered, opened = 0, 0
+        memory, descriptors, connections = (list[tuple[int, float]]() for _ in range(3))
         for load in self.loads:
             answered += round(load.load.answers)
             last = load.server.samples[-1].rss_bytes if load.server.samples else load.server.rss_peak_bytes
             memory.append((answered, float(last)))
             if load.server.fds_peak is not None:
                 descriptors.append((answered, float(load.server.fds_peak)))
-        return tuple(memory), tuple(descriptors)
+            opened += load.load.connections_opened or 0
+            connections.append((answered, float(opened)))
+        return InUse(tuple(memory), tuple(descriptors), tuple(connections))
 
     def live_blocks(self) -> float | None:
         """Return how many blocks of memory the Python objects of all its processes have; None: nobody counts them.
