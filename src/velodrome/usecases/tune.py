@@ -38,6 +38,7 @@ from velodrome.judge.tuning.racing import (
     CONFIRM_S,
     CONFIRMING,
     MORE_BOOTS,
+    MOST_BOOTS,
     Field,
     Loads,
     confirming,
@@ -611,7 +612,7 @@ def dry_run(spec: TuneSpec, follower: Quiet) -> RunPlan:
             f"{search.arrivals} arrivals, at a rate a little above what the leader holds",
             "the strongest of those left and the leader in turn, each time on a fresh start of the server, until none "
             f"can be better; {replayed.field.wanted.most} loads at most from the first on",
-            f"the two best once more, on {LEAST_BOOTS} fresh starts each and up to {MORE_BOOTS} of the best",
+            f"the two best once more, on {LEAST_BOOTS} fresh starts each and {MORE_BOOTS} to {MOST_BOOTS} of the best",
             f"the setting that would be recommended, with {numbers} workers, about 15 s, and the next best if it fails",
             f"the recommended setting at the claimed rate, for {replayed.budget.proof_s:g} s",
             *(

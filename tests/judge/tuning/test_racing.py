@@ -6,7 +6,7 @@ import pytest
 from tests.judge.tuning.servers import APPS, CPUS, App, Servers, candidates, regret
 
 from velodrome.judge.tuning.knowing import LEAST_BOOTS
-from velodrome.judge.tuning.racing import Field, confirming, drive, race, tune
+from velodrome.judge.tuning.racing import MORE_BOOTS, MOST_BOOTS, Field, confirming, drive, race, tune
 from velodrome.model.measurement import Purpose
 from velodrome.model.tuning import Ask, Candidate, Fate, Goal, Observation, TuneEnding, Wanted
 
@@ -302,6 +302,15 @@ def test_the_two_best_are_confirmed_in_turn_each_on_starts_of_its_own_that_are_w
     assert all({starts[at], starts[at + 1]} == names for at in (0, 2, 4))
     assert found.runner_up.boots >= LEAST_BOOTS
     assert next(load.fresh for _, load in servers.loads if load.rate)
+
+
+def test_a_server_whose_starts_differ_is_started_more_often_before_a_rate_is_claimed() -> None:
+    boots = dict[float, int]()
+    for between in (0.01, 0.2):
+        found = tune(Servers(APPS[3], 3, between=between, wrong=0.0), GRID, CAPACITY)
+        assert found.best is not None
+        boots[between] = found.best.boots
+    assert boots == {0.01: MORE_BOOTS, 0.2: MOST_BOOTS}
 
 
 def test_loads_that_are_taken_in_again_in_their_order_come_to_the_same() -> None:
