@@ -116,7 +116,8 @@ def test_the_first_interrupt_ends_a_load_and_what_was_measured_is_reported(form:
     rows, log = tmp_path / "load.csv", tmp_path / "load.hlog"
     words = ["-R", "200", "-z", "60s", "--csv", str(rows), "--hdr", str(log)]
     with server() as target, begin(target.url, *words, *(["--json"] if form == "json" else [])) as load:
-        target.await_answers(200)
+        # There is something to report from the first tick on, which is late where the machine is busy.
+        target.await_answers(600)
         load.send_signal(signal.SIGINT)
         out, errors = load.communicate(timeout=30)
     assert load.returncode == 130, errors
@@ -126,8 +127,8 @@ def test_the_first_interrupt_ends_a_load_and_what_was_measured_is_reported(form:
     else:
         document = json.loads(out)
         assert document["notes"][0].startswith("Interrupted after")
-        assert document["ok"] >= 190
-        assert 0.9 < document["duration_s"] < 20
+        assert document["ok"] >= 590
+        assert 2.9 < document["duration_s"] < 30
     assert rows.read_text().startswith("at_s,")
     assert "Tag=due" in log.read_text()
 

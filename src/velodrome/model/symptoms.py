@@ -6,7 +6,7 @@ Next to nothing is imported here: `velodrome load` ends with it, after a load th
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from velodrome.guest.stack import KnobValue
 from velodrome.model.diagnosis import Met, Timeline
@@ -419,6 +419,17 @@ class Setting:
     """Whether SIGHUP to its first process replaces all of its workers."""
 
 
+class InUse(NamedTuple):
+    """Requests that were answered so far, and what was in use, after each load."""
+
+    memory: tuple[tuple[int, float], ...] = ()
+    """Bytes."""
+    descriptors: tuple[tuple[int, float], ...] = ()
+    """That were open."""
+    connections: tuple[tuple[int, float], ...] = ()
+    """That were opened so far."""
+
+
 @dataclass(frozen=True)
 class Symptoms:
     """What all screens saw of one state of the app. A screen that could not be made is None."""
@@ -439,7 +450,7 @@ class Symptoms:
     met: Mapping[str, Met] = field(default_factory=dict)
     """What the look of a fault met, by the fault's id; looks that could not be made are missing."""
     memory: tuple[tuple[int, float], ...] = ()
-    """Requests that were answered so far and bytes in use, after each load of the slope."""
+    """As `InUse`, of the slope."""
     descriptors: tuple[tuple[int, float], ...] = ()
     """The same with open descriptors."""
     connections: tuple[tuple[int, float], ...] = ()

@@ -64,6 +64,7 @@ from velodrome.model.quantity import significant
 from velodrome.model.search import Ending, RateCapacity, RateFound
 from velodrome.model.symptoms import (
     Collected,
+    InUse,
     Point,
     Reused,
     Setting,
@@ -76,14 +77,7 @@ from velodrome.model.symptoms import (
 )
 from velodrome.model.trial import Contestant, Trial
 from velodrome.run.instruments import arms, heartbeat, screens, situations
-from velodrome.run.instruments.standing import (
-    InUse,
-    Standing,
-    contestant_of,
-    say_warm,
-    serve_treated,
-    standing,
-)
+from velodrome.run.instruments.standing import Standing, contestant_of, say_warm, serve_treated, standing
 from velodrome.run.lab import Lab
 from velodrome.run.racing.opening import open_lab
 from velodrome.usecases import apps

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from velodrome.guest.injected.life import COUNT
 from velodrome.guest.injected.treating import WARM
@@ -25,6 +25,7 @@ from velodrome.model.diagnosis import AS_IT_IS, Figures, Treatment
 from velodrome.model.errors import NoServerError
 from velodrome.model.load import Closed, Load
 from velodrome.model.measurement import Failed, Measurement
+from velodrome.model.symptoms import InUse
 from velodrome.model.trial import Contestant, Session, Trial
 from velodrome.run import account, third_party
 from velodrome.run.drivers.driver import OnEvent
@@ -110,17 +111,6 @@ def contestant_of(contestant: Contestant, treatment: Treatment, stacks: Mapping[
         stack=treatment.stack,
         knobs={name: value for name, value in knobs.items() if name in there},
     )
-
-
-class InUse(NamedTuple):
-    """Requests that were answered so far, and what was in use, after each load."""
-
-    memory: tuple[tuple[int, float], ...] = ()
-    """Bytes."""
-    descriptors: tuple[tuple[int, float], ...] = ()
-    """That were open."""
-    connections: tuple[tuple[int, float], ...] = ()
-    """That were opened so far."""
 
 
 @dataclass(frozen=True)
