@@ -161,7 +161,7 @@ def test_a_server_is_loaded_over_tls_when_its_authority_is_named(greeter: Greete
             "messages: 2 messages for helloworld.Greeter/SayHello, which takes one",
         ),
         (["{url}", "--expect-status", "200"], "--expect-status applies only to http:// URLs"),
-        (["{url}", "-m", "0"], "streams: 0 is out of bounds"),
+        (["{url}", "-m", "0"], "-m 0: give a whole number from 1 to 65535"),
         (["{url}", "-m", "2", "--no-keepalive"], "streams: a connection that is closed after each request"),
         (["grpc://{address}"], "call: none is named"),
         (["grpc://{address}/x"], "'x' is not a call"),

@@ -10,9 +10,15 @@ import pytest
 from velodrome import _native
 
 
-def velodrome(*words: str) -> subprocess.CompletedProcess[str]:
+def velodrome(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "velodrome", *words], capture_output=True, text=True, check=False, timeout=60
+        [sys.executable, "-m", "velodrome", *words],
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+        timeout=60,
+        env={**os.environ, **variables},
     )
 
 
@@ -40,7 +46,24 @@ def who() -> str:
         (("run", "first-lap", "--user", who(), "--link", "rtt=160"), "write 160ms, 1.5ms or 1s"),
         (("load", "http://192.0.2.1/"), "--allow-target 192.0.2.1"),
         (("load", "http://127.0.0.1:1/", "-R", "-5"), "above 0"),
-        (("load", "http://127.0.0.1:1/", "-c", "0"), "connections"),
+        (("load", "http://127.0.0.1:1/", "-c", "0"), "-c 0: give a whole number from 1 to 1000000"),
+        (("load", "http://127.0.0.1:1/", "-c", "9" * 20), "give a whole number from 1 to 1000000"),
+        (("load", "http://127.0.0.1:1/", "-n", "-3"), "-n -3: give a whole number from 1 to"),
+        (("load", "http://127.0.0.1:1/", "-t", "0"), "-t 0: give a whole number from 1 to 1024"),
+        (("load", "http://127.0.0.1:1/", "-m", "9" * 20, "--http2"), "give a whole number from 1 to 65535"),
+        (
+            ("load", "http://127.0.0.1:1/", "--seed", "-1"),
+            f"--seed -1: give a whole number from 0 to {2**64 - 1}",
+        ),
+        (("load", "http://127.0.0.1:1/", "--seed", "9" * 23), f"give a whole number from 0 to {2**64 - 1}"),
+        (("load", "http://127.0.0.1:1/", "--expect-status", "70000"), "--expect-status 70000: give a whole"),
+        (("load", "http://127.0.0.1:1/", "--idle", "9" * 20), "give a whole number from 0 to 1000000"),
+        (
+            ("load", "ws://127.0.0.1:1/", "--ws-at-once", "-1"),
+            "--ws-at-once -1: give a whole number from 1 to",
+        ),
+        (("load", "ws://127.0.0.1:1/", "--message", "0"), "--message 0: give a whole number from 1 to"),
+        (("load", "grpc://127.0.0.1:1/a.B/C", "--messages", "9" * 20), "give a whole number from 1 to"),
         (("load", "http://127.0.0.1:1/", "-z", "soon"), "'soon' is not a span of time"),
         (("load", "http://127.0.0.1:1/", "-z", "1s", "-n", "5"), "exclude each other"),
         (("load", "http://127.0.0.1:1/", "-H", "nonsense"), "is not a header"),
@@ -76,3 +99,11 @@ def test_the_help_lists_every_command_although_their_parts_lie_beside_them() -> 
     assert {"load", "run", "judge", "stacks"} <= {
         line.split()[0] for line in shown.stdout.splitlines() if line.split()
     }
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "iso-8859-1"])
+def test_letters_that_the_locale_lacks_cost_no_result(encoding: str) -> None:
+    ended = velodrome("load", "http://127.0.0.1:9/", "-n", "50", "-R", "5000", PYTHONIOENCODING=encoding)
+    assert ended.returncode == 1, ended
+    assert "refused 50" in ended.stdout
+    assert "unexpectedly" not in ended.stderr

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from velodrome.judge.load_figures import figures, requests_needed
-from velodrome.model.condition import Beyond, load_metric
+from velodrome.model.condition import Beyond, because, decide, load_metric, read
 
 NONE = dict.fromkeys(("mean", "p50", "p75", "p90", "p95", "p99", "p99.9", "max"))
 
@@ -135,6 +135,47 @@ def test_a_latency_that_lies_among_requests_without_any_is_beyond_every_limit(
     assert found.value is not None
     assert (found.beyond is Beyond.ABOVE) is beyond
     assert ("no latency" in found.but) is beyond
+
+
+@pytest.mark.parametrize(
+    ("name", "requests", "refused", "beyond"),
+    [
+        ("p99", 150, 150, True),
+        ("p99", 10, 3, True),
+        ("p99", 10, 2, False),
+        ("p99", 299, 2, False),
+        ("p99.9", 1_000, 9, False),
+        ("p99.9", 1_000, 10, True),
+        ("sent.p50", 5, 5, True),
+        ("sent.p50", 4, 2, False),
+        ("max", 1, 1, True),
+        ("mean", 1, 1, True),
+        ("lag.p99", 150, 150, False),
+        ("tls.p99", 150, 150, False),
+    ],
+)
+def test_a_latency_without_a_value_is_beyond_every_limit_where_enough_requests_have_none(
+    name: str, requests: int, refused: int, beyond: bool
+) -> None:
+    answered = requests - refused
+    histogram = encoded(dict.fromkeys(range(1, answered + 1), 1)) if answered else None
+    statistics = {**NONE, "max": 0.001} if answered else NONE
+    found = figures(
+        document(
+            requests=requests,
+            ok=answered,
+            outcomes={"ok": answered, "refused": refused},
+            latency_ms={"due": statistics, "sent": statistics},
+            lag_ms=NONE,
+            hdr={"due": histogram, "sent": histogram, "deliveries": None},
+        )
+    )(load_metric(name), False)
+    assert found.value is None
+    assert (found.beyond is Beyond.ABOVE) is beyond
+    assert ("of the requests have no latency (refused)" in found.but) is beyond
+    decided = decide(read(f"{name} > 5ms"), lambda _metric, _counted: found)
+    assert decided.holds is (True if beyond else None)
+    assert ("counts as above every limit" in because(decided)) is beyond
 
 
 def test_all_figures_of_a_silent_target_are_beyond_their_limits() -> None:

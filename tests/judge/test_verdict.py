@@ -29,12 +29,12 @@ from tests.judge.made import (
 
 from velodrome.judge.verdict import judge
 from velodrome.model.app import App
-from velodrome.model.measurement import Failed, Measurement
+from velodrome.model.measurement import Failed, FailureKind, Measurement
 from velodrome.model.study import Question
 from velodrome.model.trial import Contestant
 from velodrome.model.verdict import Outcome
 from velodrome.report import markdown
-from velodrome.report.terminal import repeat
+from velodrome.report.terminal import repeat, verdict_lines
 
 
 def test_a_note_is_shown_and_changes_nothing() -> None:
@@ -162,3 +162,36 @@ def test_whatever_is_left_of_a_race_gets_a_verdict(rows: list[tuple]) -> None:  
             assert best.blocks_valid == best.blocks_done or best.bound == "at least"
         assert answer.sentence.endswith(".")
         assert "nan" not in f"{answer}".lower().replace("granian", "")
+
+
+FELL = (
+    "INFO:     Waiting for application startup.",
+    "",
+    "ERROR:    db is down",
+    f"ERROR:    {'x' * 300}",
+    "ERROR:    Application startup failed. Exiting.",
+)
+
+
+def test_what_a_server_that_failed_wrote_at_last_is_told_once_and_in_short() -> None:
+    fell = [
+        replace(failed(trial("uvicorn", load=load, block=block), "it ended: exit 3"), last_lines=FELL)
+        for load in (CLOSED, OPEN)
+        for block in (0, 1)
+    ]
+    found = verdict([*FAST, *fell], blocks=2)
+    assert len(found.set_aside) == 2
+    first, second = found.set_aside
+    assert first.count("db is down") == 1
+    assert "Application startup failed" in first
+    assert "Waiting for" not in first
+    assert len(first) < 400
+    assert "db is down" not in second
+    assert "db is down" in markdown.text(found)
+    shown = " ".join(line.plain for line in verdict_lines(found, {}, 120))
+    assert "db is down" in " ".join(shown.split())
+
+
+def test_the_lines_of_a_server_that_only_answered_wrongly_are_not_told() -> None:
+    wrong = replace(failed(trial("uvicorn"), "status 404", FailureKind.WRONG_ANSWER), last_lines=FELL)
+    assert "db is down" not in verdict([*FAST, wrong]).set_aside[0]

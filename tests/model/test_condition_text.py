@@ -12,9 +12,11 @@ from velodrome.model.condition import (
     Some,
     load_metric,
     read,
+    read_slo,
+    read_stored,
     write_condition,
 )
-from velodrome.model.errors import ConditionError, UnknownLoadMetricError, VelodromeError
+from velodrome.model.errors import ConditionError, NeverMeasuredError, UnknownLoadMetricError, VelodromeError
 
 
 def only(text: str) -> Comparison:
@@ -66,7 +68,9 @@ def test_and_binds_closer_than_or_and_brackets_closer_still() -> None:
         ("p99 > 1h", 7, "is no quantity"),
         ("errors > 0.01", 10, "is a share: write it in percent"),
         ("errors > 5ms", 10, "is a share"),
-        ("cpu > 1", 7, "is a share"),
+        ("cpu > 1", 7, "is a share of the CPU time that there is: write it in percent, as in 80%"),
+        ("errors < 200%", 10, "errors is a share, and never above 100%"),
+        ("timeout > 100.1%", 11, "timeout is a share, and never above 100%"),
         ("rate < 5ms", 8, "is a rate"),
         ("requests < 5%", 12, "is a count"),
         ("p99 > 50ms p50 > 3ms", 12, "put and, or between"),
@@ -85,6 +89,24 @@ def test_what_cannot_be_read_is_reported_with_its_place(text: str, at: int, prob
     assert caught.value.at + 1 == at
 
 
+def test_a_stored_condition_is_read_as_it_was_taken() -> None:
+    assert write_condition(read_stored("errors < 200% and p99 < 50ms")) == "errors < 200% and p99 < 50ms"
+
+
+@pytest.mark.parametrize(
+    "metric", ["tls.p99", "connect.max", "first_byte.mean", "last_byte.p50", "delivery.p99"]
+)
+def test_what_is_never_measured_of_an_app_is_no_slo(metric: str) -> None:
+    with pytest.raises(NeverMeasuredError, match=f"'{metric}' of the condition .* also of sent, lag, first "):
+        read_slo(f"errors < 1% and {metric} < 3ms", of_app=True)
+
+
+def test_a_recipe_may_have_a_room() -> None:
+    assert read_slo("delivery.p99 < 3ms") == read("delivery.p99 < 3ms")
+    with pytest.raises(NeverMeasuredError):
+        read_slo("tls.p99 < 3ms")
+
+
 def test_an_unknown_metric_is_no_condition() -> None:
     with pytest.raises(UnknownLoadMetricError, match=r"Nearest: .*p99"):
         read("p99 > 50ms or pp99 > 3ms")
@@ -96,7 +118,9 @@ def test_brackets_without_end_are_refused_and_do_not_exhaust_the_stack() -> None
 
 
 compared = st.builds(
-    lambda name, relation, number: only(f"{name} {relation} {number}{'ms' if name != 'errors' else '%'}"),
+    lambda name, relation, number: only(
+        f"{name} {relation} {number}ms" if name != "errors" else f"{name} {relation} {number / 10**4:.4f}%"
+    ),
     st.sampled_from(["p50", "sent.p99.9", "tls.mean", "errors"]),
     st.sampled_from([str(relation) for relation in Relation]),
     st.integers(0, 10**6),

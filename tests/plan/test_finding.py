@@ -6,7 +6,7 @@ import pytest
 from tests.plan.made import KNOWN
 
 from velodrome.guest import catalog
-from velodrome.model.errors import StudyFileError, UnknownNameError
+from velodrome.model.errors import NoStudiesError, StudyFileError, UnknownNameError
 from velodrome.plan import study_file
 from velodrome.plan.findings import Known
 from velodrome.plan.study_file import find_study, load_study, shipped_studies
@@ -68,5 +68,5 @@ def test_a_folder_of_studies_is_a_group(tmp_path: Path, monkeypatch: pytest.Monk
     with pytest.raises(UnknownNameError, match=r"no study is called 'fex'\. Nearest: few"):
         find_study("fex")
     (tmp_path / "none").mkdir()
-    with pytest.raises(UnknownNameError):
+    with pytest.raises(NoStudiesError, match="has no study"):
         study_file.members(str(tmp_path / "none"))

@@ -34,6 +34,27 @@ def test_the_engine_is_sent_every_default_so_that_it_is_the_one_shown_here() -> 
     assert set(sent) == set(LoadSpec.__annotations__) - without - BODIES
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        (name, wrong)
+        for name, (least, most) in engine.BOUNDS.items()
+        for wrong in (least - 1, most + 1, 10**30)
+    ],
+)
+def test_a_whole_number_out_of_bounds_is_refused_by_name(name: str, value: int) -> None:
+    with pytest.raises(UsageError, match=f"{name} {value}: give a whole number from"):
+        LoadSpec(url=NOWHERE, requests=1).changed(**{name: value}).json()
+
+
+def test_the_engine_takes_whole_numbers_up_to_the_bounds() -> None:
+    for at in (0, 1):
+        within = {
+            name: bounds[at] for name, bounds in engine.BOUNDS.items() if name not in {"streams", "threads"}
+        }
+        assert engine.schedule(LoadSpec(url=NOWHERE, rate=10.0).changed(**within), 1)
+
+
 def test_the_engine_takes_it() -> None:
     with pytest.raises(UsageError, match="connections"):
         engine.load(LoadSpec(url=NOWHERE, connections=0, requests=1))

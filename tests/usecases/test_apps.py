@@ -31,6 +31,16 @@ HOSTILE = str(Path(__file__).parents[1] / "truth" / "targets" / "hostile.py")
         (AppSpec("plain:application", env=("=1",)), "it has no name"),
         (AppSpec("plain:application", upstreams=("URL",)), "--upstream URL: write VARIABLE=latency:50ms"),
         (AppSpec("plain:application", upstreams=("URL=latency:soon",)), "--upstream URL=latency:soon: "),
+        (
+            AppSpec("plain:application", env=("URL=aaa",), upstreams=("URL=5ms",)),
+            "--upstream URL=5ms: --env URL sets this variable too; give only one of them",
+        ),
+        (
+            AppSpec("plain:application", upstreams=("URL=9ms", "URL=5ms")),
+            "--upstream URL=5ms: URL is given twice",
+        ),
+        (AppSpec("plain:application", upstreams=("PATH=5ms",)), "the process itself needs PATH"),
+        (AppSpec("plain:application", upstreams=("PYTHONPATH=5ms",)), "the process itself needs PYTHONPATH"),
         (AppSpec("plain:application", python="./no/python"), "there is no such file"),
         (AppSpec("plain:application", python="9.9"), "there is none of that version"),
         (AppSpec("plain:application", cwd="/no/such"), "--cwd /no/such: there is no such folder"),

@@ -6,7 +6,7 @@ import pytest
 
 from velodrome.guest import catalog
 from velodrome.model.app import App, Request
-from velodrome.model.errors import NoStackFitsError, UnknownNameError, UsageError
+from velodrome.model.errors import NoStackFitsError, SameAppError, UnknownNameError, UsageError
 from velodrome.model.load import Closed, Limits, Open
 from velodrome.model.results import Header, dump_header, parse
 from velodrome.model.study import Baseline, Look, Question
@@ -15,7 +15,8 @@ from velodrome.run.lab import Lab
 from velodrome.run.racing import plan
 from velodrome.run.racing.race import session_runner
 from velodrome.usecases import workers
-from velodrome.usecases.compare import lay_out
+from velodrome.usecases.apps import AppSpec
+from velodrome.usecases.compare import lay_out, names_of, refuse_twice
 from velodrome.usecases.terms import Terms
 
 LAB = Lab(catalog.stacks(), guest_tree.SOURCE, cpus=(0, 1, 2, 3))
@@ -201,3 +202,54 @@ def test_only_questions_of_their_own_have_leaders_to_check() -> None:
     results = parse(dump_header(Header(both, 1, {}, "0", "")).encode() + b"\n")
     workers.check_leaders(both, (), results, LAB.stacks, tell=messages.append, serve=session_runner(LAB))
     assert not messages
+
+
+def at(*sources: str) -> tuple[str, ...]:
+    return names_of([replace(WSGI, source=source) for source in sources])
+
+
+def test_apps_of_one_name_are_told_apart_by_the_nearest_folder_that_differs() -> None:
+    assert at("d1", "d2") == ("d1-shop:app", "d2-shop:app")
+    assert at("v1/src", "v2/src") == ("v1-shop:app", "v2-shop:app")
+    assert at("a/v1/src", "a/v2/src", "b/v1/src") == ("a-v1-shop:app", "v2-shop:app", "b-v1-shop:app")
+    assert at("", "src") == ("shop-shop:app", "src-shop:app")
+    assert at("/", "/srv") == ("shop:app", "srv-shop:app")
+    assert names_of([WSGI, replace(WSGI, cwd="/mall")]) == ("shop-shop:app", "mall-shop:app")
+
+
+def test_the_name_of_an_app_is_as_ever_where_no_other_has_it() -> None:
+    assert names_of([WSGI, ASGI]) == ("shop:app", "mall:app")
+    assert names_of([WSGI, replace(WSGI, revision="HEAD")]) == ("shop:app", "shop:app@HEAD")
+    assert names_of([replace(WSGI, source="src"), ASGI]) == ("shop:app", "mall:app")
+
+
+def test_no_two_questions_have_one_name_whatever_apps_differ_in() -> None:
+    apps = [
+        replace(WSGI, path="shop:make('a/b')"),
+        replace(WSGI, path="shop:make('a-b')"),
+        replace(WSGI, source="d-1/e"),
+        replace(WSGI, source="d/1-e"),
+        replace(WSGI, requests=(Request("/"),)),
+    ]
+    questions = [question.name for question in lay_out(apps, Terms(), LAB).study.questions]
+    assert len(set(questions)) == len(apps)
+    assert all("/" not in name for name in questions)
+
+
+def test_each_of_two_apps_of_one_name_has_its_own_look_and_its_own_trials() -> None:
+    apps = [replace(WSGI, source="d1"), replace(WSGI, source="d2")]
+    looks = {"d1-shop:app": Look(1, {"waitress": 100.0}, 70), "d2-shop:app": Look(1, {"waitress": 10.0}, 7)}
+    comparison = lay_out(apps, Terms(stacks=("waitress",)), LAB, looks)
+    assert comparison.study.name == "compare-d1-shop-d2-shop"
+    assert [question.look for question in comparison.study.answered] == list(looks.values())
+    served = {session.trials[0].question: session.trials[0].app for session in comparison.matrix.sessions}
+    assert [served[name] for name in looks] == apps
+
+
+def test_an_app_that_is_given_twice_is_refused_however_it_is_named() -> None:
+    for again, app in (("shop:app", WSGI), ("../shop/shop.py:app", replace(WSGI, source="../shop"))):
+        with pytest.raises(SameAppError) as refused:
+            refuse_twice([AppSpec("shop:app"), AppSpec(again)], [WSGI, app])
+        assert refused.value.exit_code == 2
+    differing = [WSGI, ASGI, replace(WSGI, source="src"), replace(WSGI, requests=(Request("/"),))]
+    refuse_twice([AppSpec(app.path) for app in differing], differing)

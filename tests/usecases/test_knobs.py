@@ -41,3 +41,15 @@ def test_what_a_stack_does_not_take_is_refused(
 def test_a_word_without_name_or_value_is_none(word: str) -> None:
     with pytest.raises(UnknownKnobError, match="write one of these as name=value"):
         of_words(UVICORN, [word])
+
+
+@pytest.mark.parametrize(("name", "value"), [("workers", 3), ("threads", 3), ("loop", "asyncio")])
+def test_a_setting_is_not_given_by_its_own_option_and_by_knob(name: str, value: KnobValue) -> None:
+    others = (f"{name}={value}",)
+    both = {
+        "workers": Knobs(workers=2, others=others),
+        "threads": Knobs(threads=2, others=others),
+        "loop": Knobs(loop="uvloop", others=others),
+    }
+    with pytest.raises(BadOptionError, match=f"--knob {name}={value}: --{name} .* sets it too"):
+        both[name].of(GTHREAD)

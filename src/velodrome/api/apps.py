@@ -132,6 +132,14 @@ def seconds_of(span: float | str) -> float:
         raise UsageError(str(error)) from error
 
 
+def budget_of(span: float | str) -> float:
+    """Return the seconds that something may take. Raises UsageError."""
+    found = seconds_of(span)
+    if not found > 0:
+        raise UsageError(f"budget={span}: it leaves no time to measure; give more than 0 s")
+    return found
+
+
 def limits_of(cpus: int | None, memory: str) -> Limits:
     """Return the limits of a server; `memory` is such as `"512MB"`. Raises UsageError."""
     if cpus is not None and cpus < 1:
@@ -144,7 +152,7 @@ def limits_of(cpus: int | None, memory: str) -> Limits:
 
 def conditions_of(slo: str | Sequence[str]) -> tuple[Condition, ...]:
     """Return what must hold. Raises UsageError."""
-    return tuple(map(read_slo, (slo,) if isinstance(slo, str) else slo))
+    return tuple(read_slo(text, of_app=True) for text in ((slo,) if isinstance(slo, str) else slo))
 
 
 def link_of(link: str) -> Link | None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from velodrome.api import tables
-from velodrome.api.apps import Asks, app_spec, conditions_of, limits_of, link_of, mix_of, seconds_of
+from velodrome.api.apps import Asks, app_spec, budget_of, conditions_of, limits_of, link_of, mix_of
 from velodrome.guest.stack import KnobValue
 from velodrome.model.diagnosis import Diagnosis, Examination
 from velodrome.report import diagnoses
@@ -103,7 +103,7 @@ def diagnose(
         Knobs(named=knobs or {}),
         limits_of(cpus, memory),
         link_of(link),
-        seconds_of(budget),
+        budget_of(budget),
         tuple(only),
         tuple(skip),
         wait,

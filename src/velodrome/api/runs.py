@@ -7,7 +7,16 @@ from pathlib import Path
 from typing import Any
 
 from velodrome.api import tables
-from velodrome.api.apps import Asks, app_spec, folder_of, limits_of, mix_of, seconds_of, terms_of, trusting
+from velodrome.api.apps import (
+    Asks,
+    app_spec,
+    budget_of,
+    folder_of,
+    limits_of,
+    mix_of,
+    terms_of,
+    trusting,
+)
 from velodrome.guest import catalog
 from velodrome.judge.regression import DiffCriteria, criteria
 from velodrome.judge.verdict import judge
@@ -170,7 +179,7 @@ def race(
         seed,
         python,
         wait=wait,
-        budget_s=None if budget is None else seconds_of(budget),
+        budget_s=None if budget is None else budget_of(budget),
         agents="" if agents is None else str(agents),
         keys=None if keys is None else Path(keys),
         on=OnHosts(server_on, tuple(load_from), third_party_on),
@@ -233,7 +242,7 @@ def compare(
         blocks=blocks,
         seed=seed,
         arrivals=arrivals,
-        budget_s=None if budget is None else seconds_of(budget),
+        budget_s=None if budget is None else budget_of(budget),
     )
     spec = CompareSpec(
         tuple(apps_named),
@@ -408,7 +417,7 @@ def raced(
         after,
         terms,
         extra,
-        seconds_of(budget),
+        budget_of(budget),
         blocks,
         wait,
     )

@@ -9,6 +9,7 @@ from velodrome.api import tables
 from velodrome.api.apps import (
     Asks,
     app_spec,
+    budget_of,
     conditions_of,
     folder_of,
     limits_of,
@@ -182,7 +183,7 @@ def capacity(
         arrivals,
         folder_of(out),
         resume,
-        None if budget is None else seconds_of(budget),
+        None if budget is None else budget_of(budget),
     )
     found = searching.capacity(spec, Quiet())
     return Capacity(f"{found.called} · {found.name}", found.found)
@@ -235,7 +236,7 @@ def tune(
         rate or 0.0,
         conditions_of(slo),
         limits_of(cpus, memory),
-        seconds_of(budget),
+        budget_of(budget),
         wait,
         STUDY,
         paste,

@@ -212,7 +212,14 @@ def app_spec(app: str, parameters: Mapping[str, Any], requests: Sequence[Request
     def every(name: str) -> Sequence[Any]:
         return parameters[name] or ()
 
-    variables = [line for path in every("env_file") for line in surroundings.read_env_file(Path(path))]
+    # A file has all that an app needs in production: of what is simulated, its value is not meant.
+    simulated = {text.partition("=")[0] for text in every("upstream")}
+    variables = [
+        line
+        for path in every("env_file")
+        for line in surroundings.read_env_file(Path(path))
+        if line.partition("=")[0] not in simulated
+    ]
     lines = [line for path in every("header_file") for line in headers.lines_of(Path(path))]
     return AppSpec(
         app,
@@ -263,11 +270,17 @@ def methods(text: str) -> tuple[str, ...]:
 def mix(parameters: Mapping[str, Any]) -> Asking:
     """Return the requests that the parameters of a command describe together; write what they leave out to stderr.
 
-    Raises TwoSourcesError where they contradict each other, UntrustedError, and UsageError for files.
+    Raises TwoSourcesError where they contradict each other, NeedlessOptionError for methods of nothing, UntrustedError,
+    and UsageError for files.
     """
     from velodrome.model.app import register_secrets  # noqa: PLC0415
     from velodrome.plan.requests import sources  # noqa: PLC0415
 
+    if parameters["methods"] and not parameters["access_log"] and not parameters["openapi"]:
+        from velodrome.model.errors import NeedlessOptionError  # noqa: PLC0415
+
+        why = "it chooses from an access log or an OpenAPI document; add --access-log or --openapi"
+        raise NeedlessOptionError(["--methods"], why)
     lines = parameters["request"] or ()
     for line in lines:
         secrets.of_text(line)  # before one of them is quoted as wrong

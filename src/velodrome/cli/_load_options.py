@@ -7,10 +7,11 @@ from velodrome.model import amounts
 from velodrome.model.errors import UsageError
 from velodrome.plan import option_text
 from velodrome.plan.option_text import read_text
+from velodrome.run.engine import BOUNDS, check_whole
 
 TYPE_CHECKING = False  # typing's own, without typing
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
 
@@ -165,14 +166,63 @@ Key = Annotated[
 TlsMin = Annotated[str | None, Option(one_of=("1.2", "1.3"), help="Minimum version (1.2).")]
 
 
+WHOLE = {
+    "connections": "-c",
+    "streams": "-m",
+    "requests": "-n",
+    "threads": "-t",
+    "seed": "--seed",
+    "expect_status": "--expect-status",
+}
+"""Whole numbers by the field of the load, and the option that sets it."""
+
+
+def check_numbers(**given: int | None) -> None:
+    """Raise BadOptionError for a whole number that the engine does not take, by the name of its option."""
+    for field, value in given.items():
+        check_whole(WHOLE[field], value, *BOUNDS[field])
+
+
+def check_idle(count: int) -> None:
+    """Raise BadOptionError for more idle connections than there can be."""
+    check_whole("--idle", count, 0, BOUNDS["connections"][1])
+
+
 def connection_spec(
     unix: str | None, connect_to: Sequence[str] | None, idle: int, url: str
 ) -> dict[str, Any]:
-    """Return where connections go. Raises UsageError for idle connections, which go to the URL's host only."""
+    """Return where connections go.
+
+    Raises UsageError for idle connections, which go to the URL's host only, and NeedlessOptionError for `--connect-to`
+    that is about other hosts.
+    """
+    if connect_to and unix is None and "+unix://" not in url.lower():
+        _refuse_unmatched(connect_to, url)
     elsewhere = unix is not None or connect_to or "+unix://" in url.lower()
     if idle and elsewhere:
         raise UsageError("--idle holds connections to the host of the URL: leave out --unix and --connect-to")
     return {"unix": unix, "connect_to": list(connect_to or ())}
+
+
+def _refuse_unmatched(rules: Sequence[str], url: str) -> None:
+    """Raise NeedlessOptionError where no rule is about the host and port of a URL."""
+    import re  # noqa: PLC0415 - most loads have no such rule
+    from urllib.parse import urlsplit  # noqa: PLC0415
+
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname or "", parts.port or (443 if _is_secure(url) else 80)
+    except ValueError:
+        return  # the engine says what is wrong with it
+    for rule in rules:
+        match = re.fullmatch(r"(\[[^\]]*\]|[^:]*):([^:]*):(?:\[[^\]]*\]|[^:]*):[^:]*", rule)
+        if match is None:
+            return  # so too
+        if match[1].strip("[]").lower() in ("", host) and match[2] in ("", str(port)):
+            return
+    from velodrome.model.errors import NeedlessOptionError  # noqa: PLC0415
+
+    raise NeedlessOptionError(["--connect-to"], f"{', '.join(rules)} is not about {host}:{port} of the URL")
 
 
 def tls(
@@ -182,9 +232,13 @@ def tls(
     cert: str | None,
     key: str | None,
     least: str | None,
+    trusting: Mapping[str, object],
 ) -> dict[str, Any]:
-    """Return what the engine takes as `tls`. Raises UsageError where none is spoken, and for protocols beside none."""
-    given = {"--sni": sni, "--alpn": alpn, "--cert": cert, "--key": key, "--tls-min": least}
+    """Return what the engine takes as `tls`. Raises UsageError where none is spoken, and for protocols beside none.
+
+    `trusting` are options that say which certificates are trusted.
+    """
+    given = {"--sni": sni, "--alpn": alpn, "--cert": cert, "--key": key, "--tls-min": least, **trusting}
     for option, value in given.items():
         if value and not _is_secure(url):
             raise UsageError(f"{option} is about TLS, and {url} has none: write https://, grpcs:// or wss://")
@@ -236,6 +290,10 @@ ExpectData = Annotated[
 ]
 
 
+MOST_MESSAGES = 1_000_000
+"""In a call, as the engine has it."""
+
+
 class GrpcOptions:
     """The requests over gRPC, as the options say; None: not given."""
 
@@ -268,6 +326,7 @@ class GrpcOptions:
 
     def spec(self) -> dict[str, Any]:
         """Return what the engine takes as `grpc`. Raises UsageError for a file that cannot be read."""
+        check_whole("--messages", self.messages, 1, MOST_MESSAGES)
         return {
             "call": self.call,
             "proto": list(self.proto or ()),
@@ -383,6 +442,8 @@ def _mix(path: str | None, names: Sequence[str], trust: bool) -> list[dict[str, 
 
 
 SCHEMES = ("ws", "wss")
+MOST_AT_ONCE, MOST_MESSAGE_BYTES = 1_000_000, 2**30
+"""As the engine has them."""
 
 WsMode = Annotated[
     str | None,
@@ -418,8 +479,10 @@ def conversation(
         raise UsageError("--body is for HTTP: the message of a WebSocket is --message")
     spec: dict[str, Any] = {"mode": mode or "echo"}
     if at_once is not None:
+        check_whole("--ws-at-once", at_once, 1, MOST_AT_ONCE)
         spec["at_once"] = at_once
     if message is not None and message.isascii() and message.isdigit():
+        check_whole("--message", int(message), 1, MOST_MESSAGE_BYTES)
         spec["message_bytes"] = int(message)
         message = None
     return Conversation(spec, option_text.read_content("--message", message) or b"")

@@ -15,7 +15,7 @@ from velodrome.usecases import load as usecase
 
 TYPE_CHECKING = False  # typing's own, without typing
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Mapping, Sequence
     from pathlib import Path
     from types import FrameType
     from typing import Any, Literal, NoReturn, TextIO
@@ -80,8 +80,8 @@ Percentiles = Annotated[
     Option(
         "--percentiles",
         metavar="PATH",
-        help="Write percentiles from the due time for HdrHistogram's plotters and, as NAME.sent.txt, from the "
-        "sent time.",
+        help="Write percentiles from the due time for HdrHistogram's plotters and, beside it (p.hgrm: "
+        "p.sent.hgrm), from the sent time.",
     ),
 ]
 
@@ -93,10 +93,13 @@ class Files:
         self.hdr, self.csv, self.percentiles = hdr, csv, percentiles
 
     @property
-    def given(self) -> dict[str, str]:
-        """Return them by their options."""
-        every = {"--hdr": self.hdr, "--csv": self.csv, "--percentiles": self.percentiles}
-        return {option: path for option, path in every.items() if path is not None}
+    def given(self) -> list[tuple[str, str]]:
+        """Return each with its option; one option may write two."""
+        every = [("--hdr", self.hdr), ("--csv", self.csv), ("--percentiles", self.percentiles)]
+        found = [(option, path) for option, path in every if path is not None]
+        if self.percentiles is not None and (beside := _sent_beside(self.percentiles)):
+            found.append(("--percentiles", beside))
+        return found
 
 
 def check_files(files: Files) -> None:
@@ -104,25 +107,34 @@ def check_files(files: Files) -> None:
     check_paths(files.given)
 
 
-def check_paths(given: Mapping[str, str]) -> None:
-    """See that files can be written, by their options. Raises OutputPathError for the first that cannot."""
-    for option, path in given.items():
-        if why := _obstacle(path):
-            from velodrome.model.errors import OutputPathError  # noqa: PLC0415
+def check_paths(given: Sequence[tuple[str, Path | str | None]]) -> None:
+    """See that files can be written, each with its option. Raises OutputPathError for the first that cannot."""
+    taken: dict[Hashable, str] = {}
+    for option, named in given:
+        if named is None:
+            continue
+        from velodrome.report import writing  # noqa: PLC0415
+
+        path = str(named)
+        why, place = writing.obstacle(path), writing.identity(path)
+        if not why and place in taken:
+            why = f"{taken[place]} writes it too"
+        if why:
+            from velodrome.model.errors import OutputPathError  # noqa: PLC0415 - slow, and rarely needed
 
             raise OutputPathError(option, path, why)
+        if place is not None:
+            taken[place] = option
 
 
-def _obstacle(path: str) -> str:
-    """Return why a file cannot be written; empty: it can, as far as is known."""
-    folder = os.path.dirname(path) or "."
-    if os.path.isdir(path):
-        return "it is a folder"
-    if not os.path.isdir(folder):
-        return f"there is no folder {folder}"
-    if os.path.exists(path):
-        return "" if os.access(path, os.W_OK) else "it is not yours to write"
-    return "" if os.access(folder, os.W_OK | os.X_OK) else f"nothing may be written in {folder}"
+def _sent_beside(path: str) -> str:
+    """Return where percentiles from sent go; empty: after those from due, as this is no file."""
+    from velodrome.report import writing  # noqa: PLC0415
+
+    if writing.is_stream(path):
+        return ""
+    root, suffix = os.path.splitext(path)
+    return f"{root}.sent{suffix or '.txt'}"
 
 
 def write_files(document: Mapping[str, Any], files: Files) -> None:
@@ -138,20 +150,25 @@ def write_files(document: Mapping[str, Any], files: Files) -> None:
 
         load_files.write_csv(Path(files.csv), document)
     if files.percentiles is not None:
-        path = Path(files.percentiles)
-        _write_percentiles(path, document, "due")
-        _write_percentiles(path.with_name(f"{path.stem}.sent{path.suffix or '.txt'}"), document, "sent")
+        tables = [_percentiles(document, span) for span in ("due", "sent")]
+        beside = _sent_beside(files.percentiles)
+        from velodrome.report import writing  # noqa: PLC0415
+
+        if not beside:
+            writing.write(Path(files.percentiles), "".join(tables))
+            return
+        for path, table in zip((files.percentiles, beside), tables, strict=True):
+            writing.write(Path(path), table)
 
 
-def _write_percentiles(path: Path, document: Mapping[str, Any], span: str) -> None:
+def _percentiles(document: Mapping[str, Any], span: str) -> str:
     from velodrome.judge.histograms import decode  # noqa: PLC0415
     from velodrome.report import load_files  # noqa: PLC0415
-    from velodrome.report.json import save  # noqa: PLC0415
 
     histogram = decode(document["hdr"][span])
     values = [value / 1e6 for value in histogram.highest.tolist()]
     remark = f"from {span}, milliseconds. {document['limit']['sentence']}"
-    save(path, "\n".join(load_files.percentile_lines(values, histogram.counts.tolist(), remark)) + "\n")
+    return "\n".join(load_files.percentile_lines(values, histogram.counts.tolist(), remark)) + "\n"
 
 
 class LoadOutput:

@@ -14,6 +14,7 @@ from velodrome.model.load import Arrivals
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from velodrome.model.condition import Condition
     from velodrome.model.load import Limits, Link
@@ -133,11 +134,11 @@ def between(text: str) -> Link | None:
         raise _bad("--link", text, error) from error
 
 
-def conditions(texts: Sequence[str] | None) -> tuple[Condition, ...]:
-    """Return what must hold. Raises ConditionError, SloError, UnknownLoadMetricError."""
+def conditions(texts: Sequence[str] | None, *, of_app: bool) -> tuple[Condition, ...]:
+    """Return what must hold. Raises ConditionError, SloError, UnknownLoadMetricError, NeverMeasuredError."""
     from velodrome.model.condition import read_slo  # noqa: PLC0415
 
-    return tuple(map(read_slo, texts or ()))
+    return tuple(read_slo(text, of_app=of_app) for text in texts or ())
 
 
 def limits(cpus: int | None, memory: str = "") -> Limits:
@@ -167,6 +168,39 @@ def seconds(option: str, text: str) -> float:
         return amounts.seconds(text)
     except ValueError as error:
         raise _bad(option, text, error) from error
+
+
+def agents(text: str, keys: str, *, send: bool = False, revision: str = "") -> str:
+    """Return whose agents measure.
+
+    Raises BadOptionError for a number of them below 1, NeedlessOptionError for what only agents need where there are
+    none.
+    """
+    of_agents = {"--keys": keys, "--send": send, "--revision": revision}
+    if not text and (needless := [option for option, value in of_agents.items() if value]):
+        from velodrome.model.errors import NeedlessOptionError  # noqa: PLC0415
+
+        raise NeedlessOptionError(
+            needless, "only agents need it; add --agents tls://host:8786, or leave it out"
+        )
+    if text.lstrip("+-").isdecimal() and not (text.isdecimal() and int(text) >= 1):
+        raise _bad("--agents", text, "give the address of a coordinator, or at least 1 agent of this machine")
+    return text
+
+
+def check_folder(where: Path | None, *, resume: bool, option: str = "--out") -> None:
+    """See that a run can begin in a folder, or on resume go on. Raises BadOptionError, ResultsExistError."""
+    from velodrome.usecases import race  # noqa: PLC0415
+
+    race.refuse_folder(option, where, resume)
+
+
+def budget(text: str) -> float:
+    """Return the seconds of `--budget`. Raises BadOptionError."""
+    found = seconds("--budget", text)
+    if found <= 0:
+        raise _bad("--budget", text, "it leaves no time to measure; give more than 0 s")
+    return found
 
 
 def _bad(option: str, value: str, why: object) -> Exception:

@@ -71,13 +71,15 @@ def command(
 
     knobs = Knobs(workers, threads, loop, tuple(knob or ()))
     capacity.refuse_unknown(stack, knobs)
-    must = server.conditions(slo)
+    must = server.conditions(slo, of_app=bool(app))
     if closed and must:
         raise UsageError("--closed shows throughput alone: leave --slo out, or leave --closed out")
     if closed and budget:
         raise UsageError("--closed has no budget: leave --budget out, or leave --closed out")
     if out is not None and resume is not None:
         raise UsageError("--resume names the folder that is gone on with: leave --out out")
+    server.check_folder(out, resume=False)
+    server.check_folder(resume, resume=True, option="--resume")
     limits, link_between = server.limits(cpus, memory), server.between(link)
     length = server.seconds("-z", duration) if duration else None
     spec = capacity.CapacitySpec(
@@ -93,7 +95,7 @@ def command(
         arrivals=arrivals,
         out=resume or out,
         resume=resume is not None,
-        budget_s=server.seconds("--budget", budget) if budget else None,
+        budget_s=server.budget(budget) if budget else None,
     )
     if dry_run:
         server.show_plan(capacity.dry_run(spec, Quiet()), as_json=as_json)

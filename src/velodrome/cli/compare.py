@@ -76,6 +76,7 @@ def command(
         from velodrome.usecases.apps import split_stacks  # noqa: PLC0415
         from velodrome.usecases.quiet import Quiet  # noqa: PLC0415
 
+    server.check_folder(out, resume=resume)
     mix = apps.mix(context.params)
     specs = [apps.app_spec(one, context.params, mix.requests) for one in app]
     names, extra = split_stacks(stack or ())
@@ -89,7 +90,7 @@ def command(
         link=server.between(link),
         stacks=names,
         arrivals=arrivals,
-        budget_s=server.seconds("--budget", budget) if budget else None,
+        budget_s=server.budget(budget) if budget else None,
     )
     spec = compare.CompareSpec(
         tuple(specs),
@@ -97,7 +98,7 @@ def command(
         extra,
         resume,
         wait,
-        agents,
+        server.agents(agents, keys, send=send, revision=revision),
         Path(keys) if keys else None,
         OnHosts(server_on, server.names(load_from), third_party_on),
         send,

@@ -11,6 +11,7 @@ import typer
 
 from velodrome.cli import _app_options as apps
 from velodrome.cli import _server_options as server
+from velodrome.cli._load_outputs import check_paths
 from velodrome.cli._stderr import CANNOT_TELL, FAILED
 from velodrome.cli.main import heavy
 from velodrome.model.condition import DIFF_METRICS
@@ -121,6 +122,7 @@ def command(
         from velodrome.usecases.apps import split_stacks  # noqa: PLC0415
         from velodrome.usecases.quiet import Quiet  # noqa: PLC0415
 
+    check_paths([("--out", out)])
     criteria = regression.criteria(
         threshold or (), margin or (), [name.strip() for name in metrics.split(",") if name.strip()]
     )
@@ -145,7 +147,7 @@ def command(
             after,
             terms,
             extra,
-            server.seconds("--budget", budget),
+            server.budget(budget),
             blocks,
             wait,
         )
@@ -187,9 +189,9 @@ def _write(found: Diff, form: Format, out: Path | None) -> None:
     if out is None:
         sys.stdout.write(text)
         return
-    from velodrome.report.json import save  # noqa: PLC0415
+    from velodrome.report import writing  # noqa: PLC0415
 
-    save(out, text)
+    writing.write(out, text)
 
 
 def exit_code(diff: Diff, fail_on: Sequence[FailOn]) -> int:

@@ -84,8 +84,7 @@ def command(
 ) -> None:
     """Prove what is wrong with an app on a server, by experiments in which one thing changes."""
     with heavy:
-        from velodrome.report import diagnoses, diagnosis_page  # noqa: PLC0415
-        from velodrome.report.json import save  # noqa: PLC0415
+        from velodrome.report import diagnoses, diagnosis_page, writing  # noqa: PLC0415
         from velodrome.usecases import diagnose  # noqa: PLC0415
         from velodrome.usecases.terms import Knobs  # noqa: PLC0415
 
@@ -93,8 +92,7 @@ def command(
         every = diagnose.choose_faults(tuple(only or ()), tuple(skip or ()))
         print("\n".join(diagnoses.listing(every.values())))
         return
-    outputs = {"--out": out, "--junit": junit, "--html": html}
-    check_paths({option: str(path) for option, path in outputs.items() if path is not None})
+    check_paths([("--out", out), ("--junit", junit), ("--html", html)])
     failing = tuple(fail_on or ())
     diagnose.choose_faults(tuple(fault for fault in failing if fault != ANY), ())
     spec = diagnose.DoctorSpec(
@@ -103,12 +101,12 @@ def command(
         Knobs(workers, threads, loop, tuple(knob or ())),
         server.limits(cpus, memory),
         server.between(link),
-        server.seconds("--budget", budget),
+        server.budget(budget),
         tuple(only or ()),
         tuple(skip or ()),
         wait,
-        server.conditions(slo),
-        agents=agents,
+        server.conditions(slo, of_app=bool(app)),
+        agents=server.agents(agents, keys),
         keys=Path(keys) if keys else None,
         send=send,
     )
@@ -120,7 +118,7 @@ def command(
     if out is not None:
         diagnoses.write(found, out)
     if junit is not None:
-        save(junit, diagnoses.junit_text(found))
+        writing.write(junit, diagnoses.junit_text(found))
     if html is not None:
         diagnosis_page.write(html, found)
     if any(ANY in failing or cause.id in failing for cause in found.causes):

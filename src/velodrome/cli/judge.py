@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
+from velodrome.cli._load_outputs import check_paths
 from velodrome.cli._server_options import Paste, of_results
 from velodrome.cli.main import heavy
 
@@ -33,11 +34,12 @@ def command(
     with heavy:
         from velodrome.cli._shown import write_reports  # noqa: PLC0415
         from velodrome.guest import catalog  # noqa: PLC0415
-        from velodrome.report import json, terminal  # noqa: PLC0415
         from velodrome.report import junit as junit_report  # noqa: PLC0415
+        from velodrome.report import terminal, writing  # noqa: PLC0415
         from velodrome.run.racing.store import NAME  # noqa: PLC0415
         from velodrome.usecases import judge  # noqa: PLC0415
 
+    check_paths([("--junit", junit)])
     if any((folder / NAME).exists() and judge.search(folder) is not None for folder in run):
         _search(run, claims=bool(claims or junit), paste=paste)
     inside = sorted(run[0].glob(f"*/{NAME}")) if not (run[0] / NAME).exists() else []
@@ -50,7 +52,7 @@ def command(
         terminal.show(judged.verdict, paths, terminal.console(sys.stdout))
         verdicts = [judged.verdict]
     if junit is not None:
-        json.save(junit, junit_report.claims_text(verdicts))
+        writing.write(junit, junit_report.claims_text(verdicts))
 
 
 def _search(run: Sequence[Path], *, claims: bool, paste: bool) -> NoReturn:

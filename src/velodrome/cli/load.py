@@ -91,11 +91,22 @@ def command(
     failing = outputs.conditions(fail_if)
     if span is not None and requests is not None:
         raise UsageError("-z and -n exclude each other: give how long, or how many")
+    at_most = outputs.count(connections)
+    options.check_numbers(
+        connections=at_most,
+        streams=streams,
+        requests=requests,
+        threads=threads,
+        seed=seed,
+        expect_status=expect_status,
+    )
+    options.check_idle(idle_connections)
     files = outputs.Files(hdr, csv, percentiles)
     outputs.check_files(files)
     url, note = options.of_loopback(url)
     wanted = outputs.search_options(connections, rate, requests, fail_if)
     pace = options.pace("1" if wanted == "rate" else rate, step, every, ramp)
+    _refuse_needless(arrivals if not pace.is_open else None, keys if agents is None else None)
     http = options.HttpOptions(
         method,
         body,
@@ -126,10 +137,10 @@ def command(
         insecure=insecure,
         cacert=cacert,
         allow_target=allow_target or (),
-        tls=options.tls(url, sni, alpn, cert, key, tls_min),
+        tls=options.tls(url, sni, alpn, cert, key, tls_min, {"--insecure": insecure, "--cacert": cacert}),
         **options.connection_spec(unix, connect_to, idle_connections, url),
         **_protocol(url, http, grpc, template=template),
-        **_at_once(url, outputs.count(connections), streams, pace, http2=http2),
+        **_at_once(url, at_most, streams, pace, http2=http2),
         **_length(span, requests, pace),
         **_content(body, expect_body, options.conversation(url, ws_mode, message, ws_at_once, body)),
     )
@@ -165,13 +176,29 @@ def _protocol(
     return http.spec(template=template)
 
 
+def _refuse_needless(arrivals: str | None, keys: str | None) -> None:
+    """Refuse options that say nothing to a closed loop, and to a load without agents."""
+    if arrivals is None and keys is None:
+        return
+    from velodrome.model.errors import NeedlessOptionError  # noqa: PLC0415
+
+    if arrivals is not None:
+        why = "in a closed loop a response makes room for the next request; give a rate (-R)"
+        raise NeedlessOptionError(["--arrivals"], why)
+    raise NeedlessOptionError(
+        ["--keys"], "only agents need it; add --agents tls://host:8786, or leave it out"
+    )
+
+
 def _only(url: str, wanted: str, given: "Mapping[str, object]") -> None:
     """Refuse options that say nothing to this kind of server."""
     for option, value in given.items():
         if value:
             from velodrome.model.errors import MisplacedOptionError  # noqa: PLC0415
 
-            raise MisplacedOptionError(option, url, wanted)
+            raise MisplacedOptionError(
+                option, url, wanted, "--http2" if option == "--streams" and url[:4].lower() == "http" else ""
+            )
 
 
 def _at_once(

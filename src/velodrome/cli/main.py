@@ -61,6 +61,7 @@ def _at_once(arguments: "Sequence[str]") -> bool:
 def main() -> None:
     """Run the command line; ends the process."""
     _open_closed()
+    _print_whatever()
     try:
         _run(sys.argv[1:])
         _flush()
@@ -85,6 +86,13 @@ def _open_closed() -> None:
                 os.devnull, os.O_RDWR
             )  # the lowest number that is free, which is that of the closed descriptor
             setattr(sys, name, open(number, "r" if number == 0 else "w", encoding="utf-8", closefd=False))  # noqa: SIM115 - to the end
+
+
+def _print_whatever() -> None:
+    """Print letters that the locale lacks as `?`: none of them is worth a result that took minutes to measure."""
+    for stream in (sys.stdout, sys.stderr):
+        if stream.encoding.lower() != "utf-8" and (reconfigure := getattr(stream, "reconfigure", None)):
+            reconfigure(errors="replace")
 
 
 def _run(arguments: "Sequence[str]") -> None:

@@ -110,12 +110,13 @@ def command(
         resume or redo,
         redo,
         wait,
-        server.seconds("--budget", budget) if budget else None,
-        agents,
+        server.budget(budget) if budget else None,
+        server.agents(agents, keys),
         Path(keys) if keys else None,
         user,
         OnHosts(server_on, server.names(load_from), third_party_on),
     )
+    server.check_folder(out, resume=resume or redo)
     decides = apps.trust(trust)
     with run_as(user, "", tell):
         if dry_run:

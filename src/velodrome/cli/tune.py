@@ -66,9 +66,11 @@ def command(
 
     if out is not None and resume is not None:
         raise UsageError("--resume names the folder that is gone on with: leave --out out")
+    server.check_folder(out, resume=False)
+    server.check_folder(resume, resume=True, option="--resume")
     goal = _goal(wanted, server.rate("--rate", rate))
-    limits, must = server.limits(cpus, memory), server.conditions(slo)
-    budget_s = server.seconds("--budget", budget)
+    limits, must = server.limits(cpus, memory), server.conditions(slo, of_app=bool(app))
+    budget_s = server.budget(budget)
     spec = tune.TuneSpec(
         apps.served_spec(context),
         tuple(stack or ()),
@@ -82,7 +84,7 @@ def command(
         arrivals=arrivals,
         out=resume or out,
         resume=resume is not None,
-        agents=agents,
+        agents=server.agents(agents, keys),
         keys=Path(keys) if keys else None,
     )
     if dry_run:

@@ -28,8 +28,9 @@ def screen(seen: Symptoms) -> Screened:
         probe,
         LEAST,
         none=Unknown(
-            "nothing was seen that is kept by the query of a request, or a number in its path: it calls no third party "
-            "and computes little, or it does the same for each request"
+            "nothing was seen that is kept by the query of a request or a number in its path, or that calls a "
+            "third party once it has expired after a few seconds: it calls nobody and computes little, or it does the same "
+            "for each request"
         ),
     )
     if not isinstance(found, Counting):

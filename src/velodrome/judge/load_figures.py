@@ -144,7 +144,7 @@ def _of_span(
 ) -> Figure:
     statistics = _of_document(document, metric.span)
     if statistics is None or statistics.get("max") is None:
-        return Figure(None, _absent(document, metric.span))
+        return _among_untimed(document, metric) or Figure(None, _absent(document, metric.span))
     given_up = (
         sum(document["outcomes"].get(name, 0) for name in GIVEN_UP) if metric.span in {"due", "sent"} else 0
     )
@@ -163,7 +163,7 @@ def _of_span(
         )
     value = found.supported_ms(metric.percentile)
     if value is None:
-        return Figure(
+        return _among_untimed(document, metric) or Figure(
             None,
             f"it needs {requests_needed(metric)} requests, and there were {found.total}: load longer (-z), or send "
             "more (-n)",
@@ -174,15 +174,31 @@ def _of_span(
     return Figure(value, lower_bound=not within, beyond=beyond, but=but)
 
 
+def _among_untimed(document: Mapping[str, Any], metric: LoadMetric) -> Figure | None:
+    """Return a latency without a value that is surely that of a request without latency; None: it is not.
+
+    That is so where as many of those lie beyond it as a percentile needs (`values_needed`) of requests with one.
+    """
+    beyond, why = _untimed(document, metric)
+    lying = requests_needed(metric) * _leaves(metric)
+    if beyond is None or sum(measurement.count_untimed(document).values()) < lying - 1e-9:
+        return None
+    return Figure(None, beyond=beyond, but=why.partition(":")[0])
+
+
+def _leaves(metric: LoadMetric) -> float:
+    """Return which share of the requests may be without a latency, and the metric has one."""
+    percentile = 100.0 if metric.statistic == "max" else metric.percentile
+    return MEAN_LEAVES if percentile is None else (100 - percentile) / 100
+
+
 def _untimed(document: Mapping[str, Any], metric: LoadMetric) -> tuple[Beyond | None, str]:
     """Return where a latency lies that would be that of a request without latency, and why."""
     if metric.span not in {"due", "sent"}:
         return None, ""
     counts = measurement.count_untimed(document)
     share = sum(counts.values()) / document["requests"]
-    percentile = 100.0 if metric.statistic == "max" else metric.percentile
-    leaves = MEAN_LEAVES if percentile is None else (100 - percentile) / 100
-    if share <= leaves + 1e-9 or not counts:
+    if share <= _leaves(metric) + 1e-9 or not counts:
         return None, ""
     kinds = ", ".join(name.replace("_", " ") for name in counts)
     return (

@@ -15,7 +15,7 @@ from velodrome.judge.words import blocks, list_names, sentence
 from velodrome.model.claim import Finding
 from velodrome.model.errors import DifferentMachinesError
 from velodrome.model.load import Open
-from velodrome.model.measurement import SHARED_NOTED, Failed, Measurement, RanOn, Severity
+from velodrome.model.measurement import SHARED_NOTED, Failed, FailureKind, Measurement, RanOn, Severity
 from velodrome.model.noise import Noise
 from velodrome.model.profile import Profile
 from velodrome.model.quantity import percent
@@ -308,14 +308,27 @@ def _kind(machine: Machine) -> tuple[str, ...]:
     return tuple(str(machine.get(name)) for name in COMPARABLE)
 
 
+OF_ITS_SERVER = (FailureKind.START, FailureKind.NEVER_ANSWERED, FailureKind.DIED)
+"""Failures that the last lines of a server may explain."""
+LINES_SHOWN = 3
+LONGEST_LINE = 160
+
+
 def set_aside(results: Iterable[Result], stacks: Mapping[str, Stack]) -> list[str]:
-    """Return one sentence for each contestant, load and reason that kept measurements out."""
+    """Return one sentence for each contestant, load and reason that kept measurements out.
+
+    The last lines of a server that failed stand behind the first of its loads: it failed before any of them.
+    """
     seen: dict[tuple[str, str, str, str], tuple[str, list[int]]] = {}
+    said: dict[tuple[str, str, str], tuple[str, str]] = {}
     for result in results:
         stack = stacks.get(result.trial.contestant.stack)
         called = result.trial.contestant.called(stack)
         if isinstance(result, Failed):
             reasons = [(result.failure.value, f"failed: {result.reason}")]
+            if result.failure in OF_ITS_SERVER and (lines := _last_lines(result)):
+                server = (result.trial.question, result.trial.label, result.failure.value)
+                said.setdefault(server, (result.trial.load.label, lines))
         else:
             reasons = [
                 (flag.kind.value, flag.sentence) for flag in result.flags if flag.severity is Severity.INVALID
@@ -324,7 +337,18 @@ def set_aside(results: Iterable[Result], stacks: Mapping[str, Stack]) -> list[st
             key = (result.trial.question, result.trial.label, result.trial.load.label, kind)
             reason = f"{called}, {result.trial.question}, {result.trial.load.label}: {text}"
             seen.setdefault(key, (reason, []))[1].append(result.trial.block)
-    return [f"{sentence(text)} ({blocks(where)})" for text, where in seen.values()]
+    found = []
+    for (question, label, load, kind), (text, where) in seen.items():
+        of_load, lines = said.get((question, label, kind), ("", ""))
+        found.append(f"{sentence(text)} ({blocks(where)}){lines if of_load == load else ''}")
+    return found
+
+
+def _last_lines(failed: Failed) -> str:
+    """Return the end of what a server wrote, to stand behind a sentence; empty: it wrote nothing."""
+    written = [line.strip() for line in failed.last_lines if line.strip()][-LINES_SHOWN:]
+    shown = [line if len(line) <= LONGEST_LINE else f"{line[: LONGEST_LINE - 1]}…" for line in written]
+    return f" Its last lines: {' '.join(f'«{line}»' for line in shown)}" if shown else ""
 
 
 def _left_out(study: Study, stacks: Mapping[str, Stack]) -> list[str]:

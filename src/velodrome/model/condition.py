@@ -12,7 +12,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from velodrome.model import quantity
-from velodrome.model.errors import ConditionError, SloError, ThresholdError, UnknownLoadMetricError
+from velodrome.model.errors import (
+    ConditionError,
+    NeverMeasuredError,
+    SloError,
+    ThresholdError,
+    UnknownLoadMetricError,
+)
 from velodrome.model.measurement import OUTCOMES
 from velodrome.model.quantity import Unit, in_unit
 
@@ -155,6 +161,8 @@ SPANS: Mapping[str, str] = {
     "delivery": "from when a message to a room was due until a member had it",
 }
 """What a statistic can be of."""
+PHASES = ("connect", "tls", "first_byte", "last_byte")
+"""Spans that only `velodrome load` reports: the facts of a trial do not have them."""
 
 COUNTED: Mapping[str, Metric] = {
     "rate": METRICS["throughput_rps"],
@@ -255,8 +263,8 @@ class Figure:
     lower_bound: bool = False
     """Whether the true value may be higher: requests were given up, and count at the age they had."""
     beyond: Beyond | None = None
-    """Set where `value` covers only a part, and with the rest there is no bound to it: requests that never got an
-    answer have no latency, a target that is gone gives no more answers."""
+    """Set where `value` covers only a part, or nothing, and with the rest there is no bound to it: requests that never
+    got an answer have no latency, a target that is gone gives no more answers."""
     but: str = ""
     """Why that is so, to follow what was found."""
 
@@ -281,10 +289,10 @@ class Comparison:
     def holds(self, figure: Figure) -> bool | None:
         """Return whether it holds, None where it is undecided."""
         value = figure.value
+        if figure.beyond is not None and not (value is None and figure.missing):
+            return self.relation in _HOLDS_BEYOND[figure.beyond]
         if value is None:
             return None
-        if figure.beyond is not None:
-            return self.relation in _HOLDS_BEYOND[figure.beyond]
         certain = value > self.limit or (value == self.limit and self.relation in _CERTAIN_WHEN_EQUAL)
         if figure.lower_bound and not certain:
             return None
@@ -402,13 +410,23 @@ def read(text: str) -> Condition:
     return _Reader(text).whole()
 
 
-def read_slo(text: str) -> Condition:
+def read_stored(text: str) -> Condition:
+    """Return a condition of a run that is stored: an earlier version may have taken it with a share above 100 %."""
+    return _Reader(text, most_share=None).whole()
+
+
+def read_slo(text: str, *, of_app: bool = False) -> Condition:
     """Return the condition that `text` states, as one that must hold: fast answers, few failures, a high rate.
 
-    Raises as `read` does, and ConditionError for one that wants the opposite, such as `p99 > 200ms`.
+    Raises as `read` does, SloError for one that wants the opposite, such as `p99 > 200ms`, and NeverMeasuredError for a
+    figure that a server which velodrome starts never has, or that with `of_app` only a recipe has.
     """
     found = read(text)
+    lacking = (*PHASES, "delivery") if of_app else PHASES
     for one in comparisons(found):
+        if one.metric.span in lacking:
+            spans = [span for span in SPANS if span not in lacking and span != "due"]
+            raise NeverMeasuredError(text, one.metric.name, spans, tuple(COUNTED))
         high = one.metric.unit is Unit.RATE
         if one.metric.unit is not Unit.COUNT and high != (
             one.relation in (Relation.ABOVE, Relation.AT_LEAST)
@@ -421,8 +439,9 @@ def read_slo(text: str) -> Condition:
 class _Reader:
     """Descends through the grammar above, one method a rule."""
 
-    def __init__(self, text: str) -> None:
-        self._text = text
+    def __init__(self, text: str, most_share: float | None = 1.0) -> None:
+        """`most_share`: a larger share is refused; None: none is."""
+        self._text, self._most_share = text, most_share
         self._words = self._split(text)
         self._next = 0
         self._depth = 0
@@ -509,18 +528,27 @@ class _Reader:
         match = _QUANTITY.fullmatch(word.text)
         if match is None:
             raise ConditionError(
-                self._text, word.at, f"'{word.text}' is no quantity: {metric.name} {_WANTED[metric.unit]}"
+                self._text, word.at, f"'{word.text}' is no quantity: {metric.name} {_wanted(metric)}"
             )
         number, unit = float(match["number"].replace("_", "")), match["unit"]
         if metric.unit is Unit.MILLISECONDS and unit in _MILLISECONDS:
             return number * _MILLISECONDS[unit], False
         if metric.unit is Unit.SHARE and unit == "%":
+            if self._most_share is not None and number / 100 > self._most_share:
+                raise ConditionError(self._text, word.at, f"{metric.name} is a share, and never above 100%")
             return number / 100, False
         if metric.unit is Unit.SHARE and not unit and number.is_integer() and metric.name != "cpu":
             return number, True
         if (metric.unit is Unit.RATE and unit in {"/s", ""}) or (metric.unit is Unit.COUNT and not unit):
             return number, False
-        raise ConditionError(self._text, word.at, f"{metric.name} {_WANTED[metric.unit]}")
+        raise ConditionError(self._text, word.at, f"{metric.name} {_wanted(metric)}")
+
+
+def _wanted(metric: LoadMetric) -> str:
+    """Return how a limit of a metric is written, to follow its name."""
+    if metric.name == "cpu":
+        return "is a share of the CPU time that there is: write it in percent, as in 80%"
+    return _WANTED[metric.unit]
 
 
 # --- Comparisons as sentences: `p99 was 61.3 ms, and the limit is 50 ms`.
@@ -530,10 +558,12 @@ def comparison_sentence(compared: Compared) -> str:
     """Return figure and limit, or why there is no figure; a sentence without its end."""
     comparison, figure = compared.comparison, compared.figure
     name = comparison.metric.name
+    limit = _quantity(comparison.limit, compared)
+    if figure.value is None and figure.beyond is not None:
+        return f"{name} counts as {figure.beyond}, and the limit is {limit}: {figure.but}"
     if figure.value is None:
         return f"{name} was not measured: {figure.missing}"
     at_least = "at least " if figure.lower_bound else ""
-    limit = _quantity(comparison.limit, compared)
     found = f"{name} was {at_least}{_quantity(figure.value, compared)}, and the limit is {limit}"
     if figure.but:
         return f"{found}; but {figure.but}"

@@ -16,7 +16,7 @@ from pathlib import Path
 from velodrome.guest.catalog import serves
 from velodrome.guest.stack import KnobValue, Stack
 from velodrome.model.claim import Claim, Experiment, Figure, PublishedTable, Setting
-from velodrome.model.errors import StudyFileError, UnknownNameError
+from velodrome.model.errors import NoStudiesError, StudyFileError, UnknownNameError
 from velodrome.model.files import Problem
 from velodrome.model.load import Load, Schedule
 from velodrome.model.study import Question, Study, matches
@@ -345,10 +345,13 @@ def is_group(wanted: str) -> bool:
 
 
 def members(wanted: str) -> dict[str, Path]:
-    """Return the studies of a group, name (or path) to file. Raises UnknownNameError for an empty folder."""
+    """Return the studies of a group, name (or path) to file. Raises NoStudiesError for a folder without any, and
+    UnknownNameError."""
     found = {name: shipped_studies()[name] for name in groups().get(wanted, ())}
     if not found:
         found = {str(path): path for path in sorted(Path(wanted).glob("*.toml"))}
+    if not found and os.path.isdir(wanted):
+        raise NoStudiesError(wanted)
     if not found:
         raise UnknownNameError("study", wanted, [*shipped_studies(), *groups()])
     return found

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from velodrome.model.diagnosis import Diagnosis, Evidence, Examination, Ruling, SloRate, Suspected
 from velodrome.model.quantity import Interval, duration, number
-from velodrome.report import junit
-from velodrome.report.json import save, to_json
+from velodrome.report import junit, writing
+from velodrome.report.json import to_json
 from velodrome.report.junit import Case, Outcome, Suite
 from velodrome.report.typeset import paragraph, visible
 
@@ -200,7 +200,7 @@ def _holds(rate: SloRate) -> str:
 
 def write(found: Examination, path: Path) -> None:
     """Write the document, with both arms of every experiment, to a file. Raises OutputError."""
-    save(path, to_json(found.document()))
+    writing.write(path, to_json(found.document()))
 
 
 OUTCOMES = {

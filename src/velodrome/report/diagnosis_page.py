@@ -14,7 +14,7 @@ from markupsafe import Markup
 from velodrome.model import quantity
 from velodrome.model.diagnosis import Diagnosis, Evidence, Examination, Ruling, Sampled, Timeline
 from velodrome.model.quantity import duration, significant
-from velodrome.report import names
+from velodrome.report import names, writing
 from velodrome.report.charts import (
     COLOURS,
     GRID,
@@ -28,7 +28,6 @@ from velodrome.report.charts import (
 )
 from velodrome.report.diagnoses import change, comes_of, costs, proof, relative, slo_lines, where
 from velodrome.report.html import environment, template_text
-from velodrome.report.json import save
 from velodrome.report.typeset import plural, visible
 
 ARMS: Mapping[str, str] = {"rps": "requests per second", "p99_ms": "p99, milliseconds"}
@@ -294,7 +293,7 @@ def render(found: Examination) -> str:
 
 def write(path: Path, found: Examination) -> None:
     """Write the page. Raises OutputError."""
-    save(path, render(found))
+    writing.write(path, render(found))
 
 
 def _headline(found: Examination) -> str:

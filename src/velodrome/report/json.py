@@ -11,6 +11,7 @@ from velodrome.model.errors import OutputError, UnreadableVerdictError
 from velodrome.model.results import adapter
 from velodrome.model.verdict import Verdict
 from velodrome.report.formats import Format
+from velodrome.report.writing import replace
 
 SCHEMA = "velodrome/verdict/1"
 
@@ -53,13 +54,15 @@ def write(path: Path, verdict: Verdict) -> None:
 
 
 def save(path: Path, content: str) -> None:
-    """Write a report whole or not at all. Raises OutputError when it cannot be written."""
-    unfinished = path.with_name(path.name + ".part")
+    """Write a report into the folder of a run, whole or not at all. Raises OutputError when it cannot be written.
+
+    A link in its place is replaced and not followed: the folder may be somebody else's. Files that the user names are
+    written by `writing.write`.
+    """
     try:
-        unfinished.write_text(content, encoding="utf-8")
-        unfinished.replace(path)
+        found = path.lstat() if path.is_file() and not path.is_symlink() else None
+        replace(str(path), content.encode(), found)
     except OSError as error:
-        unfinished.unlink(missing_ok=True)
         raise OutputError(str(path), error.strerror or str(error)) from error
 
 

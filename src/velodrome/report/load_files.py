@@ -27,8 +27,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from velodrome.model.errors import OutputError
-from velodrome.report.json import save
+from velodrome.report.writing import write
 
 CSV_COLUMNS = ("at_s", "requests", "ok", "errors", "in_flight", "waiting", "p50_ms", "p99_ms", "max_ms")
 
@@ -50,7 +49,7 @@ def _cell(value: float | None) -> str:
 
 def write_csv(path: Path, document: Mapping[str, Any]) -> None:
     """Write the file. Raises OutputError when it cannot be written."""
-    save(path, csv_text(document))
+    write(path, csv_text(document))
 
 
 def hlog_lines(document: Mapping[str, Any]) -> list[str]:
@@ -78,10 +77,7 @@ def hlog_lines(document: Mapping[str, Any]) -> list[str]:
 
 def write_hlog(path: Path, document: Mapping[str, Any]) -> None:
     """Write the log. Raises OutputError when the file cannot be written."""
-    try:
-        path.write_text("\n".join(hlog_lines(document)) + "\n")
-    except OSError as error:
-        raise OutputError(str(path), error.strerror or str(error)) from error
+    write(path, "\n".join(hlog_lines(document)) + "\n")
 
 
 TICKS = 5

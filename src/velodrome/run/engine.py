@@ -23,6 +23,26 @@ else:
 
 
 VERSION = _native.VERSION
+BOUNDS = {
+    "connections": (1, 1_000_000),
+    "streams": (1, 65_535),
+    "threads": (1, 1_024),
+    "requests": (1, 1_000_000_000_000),
+    "seed": (0, 2**64 - 1),
+    "expect_status": (200, 999),
+}
+"""The whole numbers of a load, from and to, as the engine has them (`crates/engine/src/spec/check.rs`)."""
+
+
+def check_whole(name: str, value: int | None, least: int, most: int) -> None:
+    """Raise BadOptionError for a whole number out of bounds; None was not given.
+
+    The engine says so too, but of no number that is no unsigned one of its size: that it cannot read.
+    """
+    if value is not None and not least <= value <= most:
+        from velodrome.model.errors import BadOptionError  # noqa: PLC0415 - most are within
+
+        raise BadOptionError(name, str(value), f"give a whole number from {least} to {most}")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -101,7 +121,9 @@ class LoadSpec:
         return LoadSpec(**{**vars(self), **fields})
 
     def json(self) -> str:
-        """Return what the engine reads, but for the bodies, which go beside it."""
+        """Return what the engine reads, but for the bodies, which go beside it. Raises BadOptionError."""
+        for name, (least, most) in BOUNDS.items():
+            check_whole(name, getattr(self, name), least, most)
         fields = type(self).__annotations__.keys() - {"body", "expect_body"}
         values = {name: getattr(self, name) for name in sorted(fields)}
         return _native.to_json({name: value for name, value in values.items() if value is not None})

@@ -26,6 +26,7 @@ from velodrome.model.errors import (
     BadOptionError,
     BrokenPluginError,
     InterpreterNotFoundError,
+    NeedlessOptionError,
     NoStackFitsError,
     UnknownNameError,
     UsageError,
@@ -53,6 +54,11 @@ AS_ROOT = (
 )
 INTERFACES = tuple(name for name, interface in catalog.interfaces().items() if interface.apps)
 """Through which servers call an app that is not velodrome's own; the others are of recipes."""
+
+
+NEEDED = frozenset({"PATH", "HOME", "USER", "PWD", "SHELL", "TMPDIR", "LANG", "TZ", "VIRTUAL_ENV"})
+NEEDED_ALIKE = ("PYTHON", "LD_", "LC_")
+"""Variables that every process reads, and how others of them begin: none of them is the URL of a third party."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +101,7 @@ def look(spec: AppSpec, revision: Revision | None = None) -> App:
     Raises UsageError for all that is wrong with it.
     """
     thirds = third_parties(spec.upstreams)
+    _refuse_two_values(thirds, spec)
     where = folder(spec.cwd)
     path, source = by_file(spec.app, where)
     python, interface, variables = (
@@ -120,6 +127,10 @@ def look(spec: AppSpec, revision: Revision | None = None) -> App:
     )
     found = inspect.look(named, {**variables, **{third.variable: NOBODY for third in thirds}}, revision)
     if found.form != "servicer":
+        if spec.proto:
+            raise NeedlessOptionError(
+                ["--proto"], f"{path} is {found.what}, and only a gRPC servicer needs it"
+            )
         return found
     _refuse_uncallable(spec)
     return replace(found, proto=os.path.abspath(spec.proto))
@@ -128,6 +139,16 @@ def look(spec: AppSpec, revision: Revision | None = None) -> App:
 def in_full(spec: AppSpec) -> tuple[Request, ...]:
     """Return all requests, with their headers, as they are sent. Raises WithheldHeaderError."""
     return whole(with_headers(spec.requests or ANYTHING, spec.headers))
+
+
+def _refuse_two_values(thirds: Sequence[ThirdParty], spec: AppSpec) -> None:
+    """Raise BadOptionError where a variable is to be the URL of a third party, and something else too."""
+    given = {text.partition("=")[0] for text in spec.env}
+    for third, text in zip(thirds, spec.upstreams, strict=True):
+        if third.variable in given:
+            raise BadOptionError(
+                "--upstream", text, f"--env {third.variable} sets this variable too; give only one of them"
+            )
 
 
 def _refuse_uncallable(spec: AppSpec) -> None:
@@ -351,7 +372,15 @@ def values(env: Sequence[str]) -> dict[str, str]:
 def third_parties(upstreams: Sequence[str]) -> tuple[ThirdParty, ...]:
     """Return the simulated third parties named. Raises BadOptionError."""
     found = tuple(map(surroundings.read_third_party, upstreams))
+    seen: set[str] = set()
     for third, text in zip(found, upstreams, strict=True):
+        if third.variable in seen:
+            why = f"{third.variable} is given twice; a variable is the URL of one third party"
+            raise BadOptionError("--upstream", text, why)
+        if third.variable in NEEDED or third.variable.startswith(NEEDED_ALIKE):
+            why = f"the process itself needs {third.variable}; name the variable in which the app finds a URL"
+            raise BadOptionError("--upstream", text, why)
+        seen.add(third.variable)
         try:
             with third_party.serve_here({"host": "127.0.0.1", "port": 0, **answering(third)}):
                 pass  # it can be had

@@ -40,7 +40,7 @@ from velodrome.judge.search.load_levels import (
 )
 from velodrome.judge.search.rate import FIRST, PROVABLE, Measuring, RateSearch, highest_rate
 from velodrome.model import quantity
-from velodrome.model.condition import Condition, comparisons, read, write_condition
+from velodrome.model.condition import Condition, comparisons, read_stored, write_condition
 from velodrome.model.errors import AppAnswersWrongError, AppNotServedError, NoServerError, UnknownNameError
 from velodrome.model.load import INDEPENDENT, Arrivals, Limits, Link, Open, Schedule
 from velodrome.model.measurement import Failed, FailureKind, Measurement, Purpose
@@ -81,7 +81,7 @@ from velodrome.usecases.recording import (
     open_record,
 )
 from velodrome.usecases.suspects import machine_cpus, suspects
-from velodrome.usecases.terms import DEFAULT_KNOBS, Knobs
+from velodrome.usecases.terms import DEFAULT_KNOBS, Knobs, refuse_span
 
 LOOK_CONNECTIONS = 32
 LOOK_S = 1.0
@@ -127,6 +127,10 @@ class CapacitySpec:
     """Go on with what is in the folder."""
     budget_s: float | None = None
     """Time to measure in, once the environments exist; None: as long as it takes. Not of a closed loop."""
+
+    def __post_init__(self) -> None:
+        if self.seconds is not None:
+            refuse_span(self.seconds)
 
 
 @dataclass(frozen=True)
@@ -356,7 +360,7 @@ class Search:
         trial = trial_of(study.name, question.recipe, who, study.limits, app=question.app, link=question.link)
         return cls(
             trial,
-            Demands(must=tuple(map(read, sought.conditions))),
+            Demands(must=tuple(map(read_stored, sought.conditions))),
             sought.closed,
             sought.seconds or SECONDS,
             sought.arrivals,

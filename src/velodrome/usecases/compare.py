@@ -20,6 +20,7 @@ from velodrome.model.errors import (
     AppNotServedError,
     ResultsError,
     ResultsExistError,
+    SameAppError,
     SendingError,
     UsageError,
 )
@@ -195,12 +196,14 @@ def _field(
         raise SendingError(
             where, f"{outside[0].path} is imported from {outside[0].source}", "Name that with --cwd"
         )
+    refuse_twice(spec.apps, found)
     lab = replace(lab_for(spec.apps[0], spec.extra), profile=take)
     if elsewhere is not None:
         lab = elsewhere.lab(lab)  # how many workers there are depends on the CPUs of the server's host
     comparison = lay_out(found, spec.terms, lab)
-    for app in found:
-        follower.said(f"{app.path} is {app.what}, called through {' or '.join(app.interfaces)}")
+    for app, name in zip(found, names_of(found), strict=True):
+        called = app.path if name == name_of(app) else name
+        follower.said(f"{called} is {app.what}, called through {' or '.join(app.interfaces)}")
     for sentence in unread(comparison, lab):
         follower.said(sentence)
     return _Field(spec, found, lab, interpreter.find_interpreter(found[0].python).version, elsewhere)
@@ -214,8 +217,21 @@ def _at(spec: AppSpec, source: Revision) -> App:
 
 def _within(app: App) -> bool:
     """Return whether all that an app is imported from lies in its folder."""
-    place = os.path.realpath(app.cwd)
-    return Path(os.path.realpath(os.path.join(place, app.source))).is_relative_to(place)
+    return _imported_from(app).is_relative_to(os.path.realpath(app.cwd))
+
+
+def _imported_from(app: App) -> Path:
+    return Path(os.path.realpath(os.path.join(app.cwd, app.source)))
+
+
+def refuse_twice(specs: Sequence[AppSpec], apps: Sequence[App]) -> None:
+    """Refuse apps that are the same, however they are named. Raises SameAppError."""
+    seen: list[App] = []
+    for spec, app in zip(specs, apps, strict=True):
+        one = replace(app, cwd=os.path.realpath(app.cwd), source=str(_imported_from(app)))
+        if one in seen:
+            raise SameAppError(specs[seen.index(one)].app, spec.app)
+        seen.append(one)
 
 
 def _folder(field: _Field, out: Path | None) -> Path:
@@ -408,9 +424,10 @@ def lay_out(
         )
         for app in apps
     ]
+    called = names_of(apps)
     of_apps = tuple(
-        _question(app, terms, tuple(one.label for one in chosen), looks.get(name_of(app)))
-        for app, chosen in zip(apps, by_app, strict=True)
+        _question(app, name, terms, tuple(one.label for one in chosen), looks.get(name))
+        for app, name, chosen in zip(apps, called, by_app, strict=True)
     )
     questions = (
         *of_apps,
@@ -423,7 +440,7 @@ def lay_out(
     every = {one.label: one for chosen in by_app for one in chosen}
     names = " and ".join(question.name for question in of_apps)
     study = Study(
-        name=f"compare-{'-'.join(name_of(app).partition(':')[0] for app in apps)}",
+        name=f"compare-{'-'.join(name.partition(':')[0] for name in called)}",
         title=f"What to serve {names} on",
         questions=questions,
         contestants=tuple(every.values()),
@@ -437,14 +454,12 @@ def lay_out(
     return Comparison(study, matrix.lay_out(study, lab.stacks))
 
 
-def _question(app: App, terms: Terms, contestants: tuple[str, ...], look: Look | None) -> Question:
+def _question(app: App, name: str, terms: Terms, contestants: tuple[str, ...], look: Look | None) -> Question:
     if look is not None and terms.rate is not None:
         look = replace(look, rate=None, slowest="")
     rate = look.rate if look is not None and look.rate is not None else terms.rate
     loads = replace(terms, rate=rate).loads
-    return Question(
-        name_of(app), app.recipe, loads, link=terms.link, contestants=contestants, app=app, look=look
-    )
+    return Question(name, app.recipe, loads, link=terms.link, contestants=contestants, app=app, look=look)
 
 
 # --- Baselines: what a request costs on the stack that leads in the look, with the app and without.
@@ -535,6 +550,39 @@ def contestant(stack: Stack, cpus: int, workers: int | None = None) -> Contestan
 def name_of(app: App) -> str:
     """Return what the question of an app is called: a part of keys, in which a slash divides."""
     return app.path.replace("/", "-") + (f"@{app.revision}" if app.revision else "")
+
+
+def names_of(apps: Sequence[App]) -> tuple[str, ...]:
+    """Return the name of each app's question; those of one name have a folder before it in which they differ."""
+    short = [name_of(app) for app in apps]
+    found: list[str] = []
+    for app, name in zip(apps, short, strict=True):
+        alike = [other for other, its in zip(apps, short, strict=True) if its == name]
+        wanted = name if len(alike) == 1 else "-".join((*_apart(app, alike), name))
+        numbers = range(2, len(apps) + 2)
+        every = (wanted, *(f"{wanted}-{number}" for number in numbers))
+        found.append(next(one for one in every if one not in found))
+    return tuple(found)
+
+
+def _apart(app: App, alike: Sequence[App]) -> tuple[str, ...]:
+    """Return the fewest folders of an app's path that no other has at that place, counted from its end."""
+    own = _folders(app)
+    others = [folders for other in alike if (folders := _folders(other)) != own]
+    if not others:
+        return ()
+    same = 0
+    while same < len(own) and all(folders[same : same + 1] == own[same : same + 1] for folders in others):
+        same += 1
+    for end in range(same + 1, len(own) + 1):
+        if all(folders[same:end] != own[same:end] for folders in others):
+            return own[same:end][::-1]
+    return own[same:][::-1]
+
+
+def _folders(app: App) -> tuple[str, ...]:
+    """Return the folders above an app, the nearest first."""
+    return _imported_from(app).parts[:0:-1]
 
 
 def unread(comparison: Comparison, lab: Lab) -> tuple[str, ...]:

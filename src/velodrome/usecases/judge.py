@@ -7,8 +7,10 @@ from pathlib import Path
 from velodrome.guest.stack import Stack
 from velodrome.judge.answering import with_paste
 from velodrome.judge.verdict import judge as judging
+from velodrome.model import results
 from velodrome.model.diagnosis import Suspected
-from velodrome.model.errors import BadOptionError
+from velodrome.model.errors import BadOptionError, OtherClaimsError, OtherStudyError, SameTrialsError
+from velodrome.model.measurement import Measurement
 from velodrome.model.results import Results
 from velodrome.model.study import Study
 from velodrome.model.verdict import Verdict
@@ -39,15 +41,47 @@ def judge(
     """Judge runs of one study together: each a folder or its results.jsonl.
 
     The claims and published tables of `now` are judged instead of those that were known when it was run; `finished`
-    says how the race ended; `paste` gives what to paste although nothing is settled. Raises ResultsError.
+    says how the race ended; `paste` gives what to paste although nothing is settled. Raises ResultsError, for runs of
+    several studies OtherStudyError, for one that is given twice SameTrialsError, for claims of another study
+    OtherClaimsError.
     """
     found = [store.read(path) for path in runs]
+    _refuse_apart(runs, found)
     if now is not None:
+        _refuse_claims(now, runs[0], found[0].header.study)
         study = replace(found[0].header.study, claims=now.claims, tables=now.tables)
         found[0] = replace(found[0], header=replace(found[0].header, study=study))
     folders = tuple(path if path.is_dir() else path.parent for path in runs)
     verdict = replace(judging(found, stacks, finished), suspects=_suspects(found, stacks))
     return Judged(with_paste(verdict) if paste else verdict, tuple(found), folders)
+
+
+def _refuse_apart(paths: Sequence[Path], found: Sequence[Results]) -> None:
+    """Refuse runs that do not add up. Raises OtherStudyError, SameTrialsError."""
+    study = found[0].header.study.name
+    holder: dict[str, Path] = {}
+    for path, run in zip(paths, found, strict=True):
+        if run.header.study.name != study:
+            raise OtherStudyError(str(paths[0]), study, str(path), run.header.study.name)
+        # Of two runs that measure the same, some figure differs; what failed may have failed alike at the same second.
+        own = {str((path / store.NAME if path.is_dir() else path).resolve())}
+        own |= {
+            results.dump(result)
+            for result in (*run.trials, *run.checks)
+            if isinstance(result, Measurement) and len(paths) > 1
+        }
+        if common := own & holder.keys():
+            raise SameTrialsError(str(holder[common.pop()]), str(path))
+        holder |= dict.fromkeys(own, path)
+
+
+def _refuse_claims(now: Study, path: Path, run: Study) -> None:
+    """Refuse claims of another study; its file may have another name now. Raises OtherClaimsError."""
+    asked = {question.name: question.recipe for question in now.questions}
+    contestants = {contestant.label for contestant in now.contestants}
+    whole = all(asked.get(question.name) == question.recipe for question in run.questions)
+    if run.name != now.name and not (whole and {one.label for one in run.contestants} <= contestants):
+        raise OtherClaimsError(now.name, str(path), run.name)
 
 
 def _suspects(runs: Sequence[Results], stacks: Mapping[str, Stack]) -> tuple[Suspected, ...]:

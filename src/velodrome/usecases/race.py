@@ -8,6 +8,7 @@
 """
 
 import base64
+import os
 import platform
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -24,7 +25,13 @@ from velodrome.judge import settling
 from velodrome.judge.learning import learn
 from velodrome.model import secrets
 from velodrome.model.claim import Experiment, Finding
-from velodrome.model.errors import AgentsGoneError, BadOptionError, ResultsError
+from velodrome.model.errors import (
+    AgentsGoneError,
+    BadOptionError,
+    ClusterAddressError,
+    ResultsError,
+    ResultsExistError,
+)
 from velodrome.model.load import Link
 from velodrome.model.measurement import Failed, Measurement, Placement
 from velodrome.model.profile import Profile
@@ -303,9 +310,11 @@ def seen_from_here(
 ) -> Iterator[tuple[Elsewhere | None, tuple[str, ...]]]:
     """Yield the agents of a race that is only planned, and sentences on who does what; none of them is started.
 
-    Raises as `hosts_of`, but for agents of this machine: these would have to be started first.
+    Raises as `hosts_of`, but for agents of this machine, which would have to be started first, only where none are to.
     """
     if agents.isdecimal():
+        if int(agents) < 1:
+            raise ClusterAddressError(agents)
         on.refuse_without(agents)
         yield None, (f"{agents} agents of this machine are started first; who does what follows from that",)
         return
@@ -465,6 +474,27 @@ def folder(name: str, out: Path | None, resume: bool, holds: str = store.NAME) -
         numbered = first.with_name(f"{first.name}-{number}")
         number += 1
     return numbered
+
+
+def refuse_folder(option: str, where: Path | None, resume: bool) -> None:
+    """Raise BadOptionError or ResultsExistError for a folder in which a run cannot begin, or on resume go on.
+
+    It is asked for before an app is imported or anything is started; None: the folder was not named.
+    """
+    if where is None:
+        return
+    if resume:
+        if not any(any(where.glob(f"{above}{store.NAME}")) for above in ("", "*/", "*/*/")):
+            why = f"there is no {store.NAME} of a run to go on with; name its folder, or begin anew without --resume"
+            raise BadOptionError(option, str(where), why)
+        return
+    if (where / store.NAME).exists():
+        raise ResultsExistError(str(where / store.NAME))
+    there = next(path for path in (where, *where.absolute().parents) if path.exists())
+    if not there.is_dir():
+        raise BadOptionError(option, str(where), f"{there} is a file; name a folder")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise BadOptionError(option, str(where), f"nothing may be written in {there}; name another folder")
 
 
 def _was_begun_as(study: Study, where: Path) -> bool:

@@ -32,6 +32,12 @@ def refuse_count(name: str, number: int | None) -> None:
         raise UsageError(f"{name}={number}: at least 1 is needed")
 
 
+def refuse_span(seconds: float) -> None:
+    """Raise UsageError for a measured span in which nothing can be seen."""
+    if not LEAST_S <= seconds < math.inf:
+        raise UsageError(f"a measured span of {seconds:g} s is too short; measure for {LEAST_S:g} s at least")
+
+
 def refuse_arrivals(name: str) -> None:
     """Raise UsageError for what are no arrivals."""
     if name not in get_args(Arrivals):
@@ -69,10 +75,7 @@ class Terms:
     """How long it may take; None: as long as its blocks."""
 
     def __post_init__(self) -> None:
-        if not LEAST_S <= self.seconds < math.inf:
-            raise UsageError(
-                f"a measured span of {self.seconds:g} s is too short; measure for {LEAST_S:g} s at least"
-            )
+        refuse_span(self.seconds)
         refuse_rate(self.rate)
         refuse_count("connections", self.connections)
         refuse_count("blocks", self.blocks)
@@ -115,10 +118,20 @@ class Knobs:
     """Any of them, by name."""
 
     def of(self, stack: Stack) -> dict[str, KnobValue]:
-        """Return those that differ from the stack's defaults. Raises UnknownKnobError, BadOptionError."""
+        """Return those that differ from the stack's defaults.
+
+        Raises UnknownKnobError, and BadOptionError also for one that both its own option and `others` set.
+        """
         named = {"workers": self.workers, "threads": self.threads, "loop": self.loop}
         given = {name: value for name, value in named.items() if value is not None}
-        return read(stack, {**given, **_pairs(stack, self.others), **self.named})
+        others = _pairs(stack, self.others)
+        for name in others.keys() & given.keys():
+            raise BadOptionError(
+                "--knob",
+                f"{name}={others[name]}",
+                f"--{name} {given[name]} sets it too; give only one of them",
+            )
+        return read(stack, {**given, **others, **self.named})
 
 
 DEFAULT_KNOBS = Knobs()

@@ -48,7 +48,7 @@ from velodrome.judge.tuning.racing import (
 from velodrome.judge.workers import judge_check
 from velodrome.model import quantity
 from velodrome.model.app import App
-from velodrome.model.condition import Condition, read, write_condition
+from velodrome.model.condition import Condition, read_stored, write_condition
 from velodrome.model.errors import (
     AppAnswersWrongError,
     NoServerError,
@@ -817,7 +817,7 @@ class Replayed:
     """A search as far as it is stored: the race, the time that is left, the proofs."""
 
     def __init__(self, sought: Sought, limits: Limits) -> None:
-        demands = Demands(must=tuple(map(read, sought.conditions)))
+        demands = Demands(must=tuple(map(read_stored, sought.conditions)))
         most = max(LEAST_LOADS, round(SHARE * GRID_LOADS * len(sought.candidates)))
         self._wanted = Wanted(
             Goal(sought.goal),

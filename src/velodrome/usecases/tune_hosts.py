@@ -31,7 +31,7 @@ from typing import Any
 from velodrome.judge.search.holding import Demands
 from velodrome.judge.tuning.racing import Loads, qualifying
 from velodrome.model import results, secrets
-from velodrome.model.condition import read
+from velodrome.model.condition import read_stored
 from velodrome.model.errors import AgentsDifferError, AgentsGoneError, StudyChangedError
 from velodrome.model.measurement import Failed, Measurement
 from velodrome.model.results import Result, Results, adapter
@@ -525,7 +525,7 @@ class _HostTuning(blocks.HostRace):
     def _prepare(self, message: Mapping[str, Any]) -> None:
         self._held.enter_context(hold_machine(self._plan, self, None))
         self.lab = prepare_environments(self._plan, find_usable_limits(self._plan, self.lab), self)
-        demands = Demands(must=tuple(map(read, message["conditions"])))
+        demands = Demands(must=tuple(map(read_stored, message["conditions"])))
         self._progress = Progress(demands)
         template = self._plan.sessions[0].trials[0]
         self._benches = self._held.enter_context(

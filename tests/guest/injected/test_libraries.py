@@ -558,6 +558,47 @@ def test_clients_of_httpx_keep_fewer_connections_and_no_more_than_they_did(injec
     assert injected.took() == {"httpx-kept"}
 
 
+OPENED_BY_PEEWEE = """
+    import os, sqlite3, tempfile, threading
+    from peewee import Model, SqliteDatabase, TextField
+    opened = []
+    connect = sqlite3.connect
+    sqlite3.connect = lambda *args, **named: opened.append(args[0]) or connect(*args, **named)
+    database = SqliteDatabase(os.path.join(tempfile.mkdtemp(), "shop.db"))
+
+    class Item(Model):
+        name = TextField()
+        class Meta:
+            database = database
+
+    def use():
+        with database.connection_context():
+            assert Item.table_exists() or not Item.create_table()
+            with database.atomic():
+                Item.create(name="cup")
+
+    for _ in range(3):
+        use()
+    other = threading.Thread(target=use)
+    other.start()
+    other.join()
+    memory = SqliteDatabase(":memory:")
+    for _ in range(2):
+        with memory.connection_context():
+            assert memory.get_tables() == []
+            memory.execute_sql("create table t (a)")
+    use()
+    with database.connection_context():
+        print(len(opened), Item.select().count())
+"""
+
+
+def test_connections_that_peewee_closes_are_kept_for_the_next_of_their_thread(injected: Injected) -> None:
+    assert injected.run(OPENED_BY_PEEWEE, {}, requires=("peewee==3.18.3",)) == "8 5\n"
+    assert injected.run(OPENED_BY_PEEWEE, {"kept-connections": 4}, requires=("peewee==3.18.3",)) == "4 5\n"
+    assert injected.took() == {"kept-connections"}
+
+
 PEEWEE = """
     from playhouse.pool import PooledSqliteDatabase
     print([PooledSqliteDatabase("shop", **more)._max_connections for more in ({}, {"max_connections": 300})])

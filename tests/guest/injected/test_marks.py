@@ -19,6 +19,7 @@ ROUTING = (f"{SITE}/starlette/routing.py", "app")
 LOGGING = (f"{STANDARD}logging/__init__.py", "emit")
 JSON = (f"{STANDARD}json/encoder.py", "encode")
 EXPORT = (f"{SITE}/opentelemetry/sdk/trace/export/__init__.py", "worker")
+ENDED = (EXPORT[0], "on_end")
 THREADING = (f"{STANDARD}threading.py", "run")
 POOL = (f"{SITE}/urllib3/connectionpool.py", "_get_conn")
 COMPILE = (f"{SITE}/jinja2/environment.py", "compile")
@@ -46,6 +47,7 @@ def stack(*innermost_first: tuple[str, str]) -> FrameType:
         ([JSON, EXPORT, OWN, SERVER], {"telemetry"}),
         ([OWN, EXPORT, SERVER], set()),
         ([(f"{SITE}/requests/api.py", "post"), EXPORT, THREADING], {"telemetry"}),
+        ([(f"{SITE}/urllib3/poolmanager.py", "request"), OTHER, ENDED, OWN, SERVER], {"telemetry"}),
         ([(f"{SITE}/httpx/_config.py", "create_ssl_context"), OWN, SERVER], {"tls-context"}),
         ([(f"{SITE}/starlette/middleware/gzip.py", "send_with_compression"), SERVER], set()),
         ([(f"{STANDARD}gzip.py", "write"), OWN, SERVER], {"compression"}),

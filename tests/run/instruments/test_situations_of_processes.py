@@ -443,6 +443,32 @@ def test_cold_requests_that_each_do_the_work_are_a_stampede_and_those_without_a_
     assert (found.hits, found.of) == (hits, of)
 
 
+@pytest.mark.parametrize(("together", "hits"), [(1, 45), (0, 0)])
+def test_what_is_kept_for_a_while_is_done_by_all_that_come_when_it_has_expired(
+    together: float, hits: int
+) -> None:
+    calls, kept_until = 0, 0.0
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal calls, kept_until
+        await reader.readuntil(b"\r\n\r\n")
+        if time.monotonic() > kept_until:
+            calls += 1
+            await asyncio.sleep(0.03)
+            kept_until = time.monotonic() + 0.3
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello")
+
+    async def both() -> Any:
+        server = standing(os.getpid())
+        server.booted.upstreams = (SimpleNamespace(so_far=lambda: calls),)
+        async with await asyncio.start_server(handle, "127.0.0.1", 0) as listening:
+            at = Where("127.0.0.1", listening.sockets[0].getsockname()[1], "/stations/north")
+            return await situations.stampede(at, server, together)
+
+    found = asyncio.run(both())
+    assert (found.hits, found.of) == (hits, 45)
+
+
 @pytest.mark.parametrize(("how", "share"), [("gives back", 0), ("keeps", 1), ("computes more", 0)])
 def test_what_waits_on_a_server_that_answered_many_is_counted_and_what_computes_is_not(
     how: str, share: float

@@ -212,3 +212,15 @@ def test_each_cpu_is_reported_and_they_are_all_of_the_machine() -> None:
     assert sum(times.busy_s for times in found.cpus.values()) == pytest.approx(
         found.busy_s, abs=0.02 * (1 + len(found.cpus))
     )
+
+
+def test_what_a_server_had_in_a_moment_is_unknown() -> None:
+    serving = kernel.Serving((os.getpid(),))
+    serving.begin()
+    serving.end()
+    assert serving.use() is None
+    time.sleep(kernel.LEAST_SEEN_S)
+    serving.end()
+    found = serving.use()
+    assert found is not None
+    assert found.span_s >= kernel.LEAST_SEEN_S

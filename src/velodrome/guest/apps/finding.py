@@ -44,11 +44,11 @@ NAMES = (
 
 
 class NotFoundError(Exception):
-    """Raised when a module has nothing of that name: `known` are the names it has."""
+    """Raised when a module, or `holder` in it, has nothing of that name: `known` are the names it has."""
 
-    def __init__(self, module: str, name: str, known: List[str]) -> None:
+    def __init__(self, module: str, name: str, known: List[str], holder: str = "") -> None:
         super().__init__(name)
-        self.module, self.name, self.known = module, name, known
+        self.module, self.name, self.known, self.holder = module, name, known, holder
 
 
 class UnreadableError(Exception):
@@ -77,9 +77,10 @@ def find(path: str) -> Tuple[str, Any, bool]:
         path = "%s:%s" % (module_name, attribute)
     name, given, named = read(attribute)
     thing: Any = module
-    for part in name.split("."):
+    parts = name.split(".")
+    for place, part in enumerate(parts):
         if not hasattr(thing, part):
-            raise NotFoundError(module_name, name, _public(thing))
+            raise NotFoundError(module_name, part, _public(thing), ".".join(parts[:place]))
         thing = getattr(thing, part)
     if not attribute.endswith(")"):
         return path, thing, False

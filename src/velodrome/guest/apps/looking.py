@@ -35,7 +35,13 @@ def look(path: str, interface: str, within: Sequence[str] = ()) -> Facts:
         places = {"origin": origin(path), "imported": imported_files(within)}
         return {**facts, **places, "packages": packages()}
     except finding.NotFoundError as error:
-        return {"problem": "attribute", "module": error.module, "name": error.name, "known": error.known}
+        return {
+            "problem": "attribute",
+            "module": error.module,
+            "name": error.name,
+            "known": error.known,
+            "holder": error.holder,
+        }
     except finding.UnreadableError as error:
         return {"problem": "unreadable", "attribute": str(error)}
     except finding.UnfitError as error:

@@ -2,10 +2,10 @@
 
     keep(giving, 32)     # sqlite3.connect(…) returns what was opened with the same arguments, and closed since
 
-SQLAlchemy's, Django's and redis-py's are kept by what these have for that, and of drivers those that the app's own
-code opens. What was closed by the app is rolled back and waits for the next; of `sqlite3` in its own thread. What the
-app does with each new connection (`PRAGMA …`, functions of its own) is done each time. A database of SQLite that is
-only in memory is not kept: the next one is to be empty.
+SQLAlchemy's, Django's, peewee's and redis-py's are kept by what these have for that, and of drivers those that the
+app's own code opens. What was closed by the app is rolled back and waits for the next; of `sqlite3` in its own thread.
+What the app does with each new connection (`PRAGMA …`, functions of its own) is done each time. A database of SQLite
+that is only in memory is not kept: the next one is to be empty.
 """
 
 from __future__ import annotations
@@ -195,6 +195,7 @@ def keep(giving: Giving, count: int) -> None:
     contexts = RequestContexts(Idle(giving, 2 * count))
     giving.finder.after("asgiref.sync", contexts.watch)
     giving.finder.after("django.db.backends.base.base", lambda module: _keep_django(giving, contexts, module))
+    giving.finder.after("peewee", lambda module: _keep_peewee(Idle(giving, count), module))
     giving.finder.after("redis.connection", lambda module: _keep_redis(giving, module))
     giving.finder.after("redis.asyncio.connection", lambda module: _keep_redis(giving, module))
     for driver in DRIVERS:
@@ -406,6 +407,34 @@ def _keep_django(giving: Giving, contexts: RequestContexts, module: Any) -> None
 
     wrapper.connect, wrapper.close = connect, close
     wrapper.close_if_unusable_or_obsolete = close_if_unusable_or_obsolete
+
+
+def _keep_peewee(idle: Idle, module: Any) -> None:
+    """Have databases of peewee, which open a connection for each `connect`, take one that was closed before."""
+
+    def key_of(database: Any) -> Any:
+        thread = threading.get_ident() if isinstance(database, module.SqliteDatabase) else 0
+        return os.getpid(), thread, id(database)
+
+    def taking(opens: Callable[..., Any]) -> Callable[..., Any]:
+        def connect(self: Any) -> Any:
+            return idle.take(key_of(self)) or opens(self)
+
+        return connect
+
+    closes = module.Database._close
+
+    def close(self: Any, connection: Any, *args: Any, **named: Any) -> Any:
+        dropped = connection
+        if self.database not in ("", ":memory:"):
+            with suppress(Exception):  # a broken one is closed
+                connection.rollback()
+                dropped = idle.put(key_of(self), connection)
+        return closes(self, dropped, *args, **named) if dropped is not None else None
+
+    for cls in (module.SqliteDatabase, module.PostgresqlDatabase, module.MySQLDatabase):
+        cls._connect = taking(cls._connect)
+    module.Database._close = close
 
 
 def _patch_of(giving: Giving, driver: Driver, count: int) -> Callable[[Any], None]:

@@ -53,6 +53,11 @@ MARKS = (
     Mark("base-middleware", "/starlette/middleware/base.py", calls_app=True),
     Mark("telemetry", "/opentelemetry/", calls_app=True),
     Mark("telemetry", "/sentry_sdk/", calls_app=True),
+    # What ends a span or sends it is that, whoever's exporter it calls and whatever client that uses.
+    Mark("telemetry", "/opentelemetry/sdk/", _of("on_end", "export", "emit", "on_emit", "force_flush")),
+    Mark("telemetry", "/opentelemetry/exporter/"),
+    Mark("telemetry", "/sentry_sdk/client.py", _of("capture_event")),
+    Mark("telemetry", "/sentry_sdk/transport.py"),
     Mark("sync-to-async", "/asgiref/sync.py", _of("thread_handler")),
     Mark("resolving", "/socket.py", _of("getaddrinfo")),
     Mark("connecting", "/sqlalchemy/pool/base.py", _of("__connect")),

@@ -42,9 +42,9 @@ class AppHangsError(UsageError):
 
 
 class AppNameError(UsageError):
-    """Raised when a module has no attribute of that name, or none that looks like an app."""
+    """Raised when a module, or `holder` in it, has no attribute of that name, or none that looks like an app."""
 
-    def __init__(self, app: str, module: str, name: str, known: Sequence[str]) -> None:
+    def __init__(self, app: str, module: str, name: str, known: Sequence[str], holder: str = "") -> None:
         near = get_close_matches(name, known, n=3, cutoff=0.5) if name else []
         if near:
             hint = f"Nearest: {', '.join(near)}"
@@ -52,9 +52,10 @@ class AppNameError(UsageError):
             more = f" and {len(known) - 8} more" if len(known) > 8 else ""
             hint = f"It has: {', '.join(known[:8])}{more}"
         else:
-            hint = "It is empty"
+            hint = "It has no attributes of its own" if holder else "It is empty"
+        who = f"{module}:{holder}" if holder else f"the module {module}"
         what = f"has no '{name}'" if name else "has no attribute with a usual name, such as app or create_app"
-        super().__init__(f"{app}: the module {module} {what}. {hint}. Name the app as module:attribute")
+        super().__init__(f"{app}: {who} {what}. {hint}. Name the app as module:attribute")
 
 
 class AppPathError(UsageError):
@@ -95,6 +96,14 @@ class AppUnfitError(UsageError):
                 "say how: --interface wsgi"
             )
         super().__init__(f"{app} is {described}, {cure}")
+
+
+class SameAppError(UsageError):
+    """Raised when an app is to be compared with itself."""
+
+    def __init__(self, app: str, again: str) -> None:
+        which = f"{app} is given twice" if app == again else f"{app} and {again} are the same app"
+        super().__init__(f"{which}; name each app once")
 
 
 class AppFolderError(UsageError):

@@ -327,6 +327,38 @@ class DifferentMachinesError(UsageError):
         )
 
 
+class OtherStudyError(UsageError):
+    """Raised when runs of different studies are to be judged together."""
+
+    def __init__(self, first: str, study: str, other: str, its_study: str) -> None:
+        super().__init__(
+            f"{first} is a run of {study}, and {other} of {its_study}: only runs of one study are judged together. "
+            "Judge each by itself"
+        )
+
+
+class SameTrialsError(UsageError):
+    """Raised when a run, or a copy of it, is to be judged together with itself."""
+
+    def __init__(self, first: str, other: str) -> None:
+        if first == other:
+            super().__init__(f"{first} is given twice, and its trials would count twice. Name it once")
+            return
+        super().__init__(
+            f"{other} holds trials that {first} holds too, and they would count twice. Name only one of the two"
+        )
+
+
+class OtherClaimsError(UsageError):
+    """Raised when a run is to be judged by the claims of a study that it is no run of."""
+
+    def __init__(self, claims: str, run: str, study: str) -> None:
+        super().__init__(
+            f"--claims {claims}: {run} is a run of {study}, which has other questions or contestants. Name the study "
+            "that it is a run of"
+        )
+
+
 class UnreadableVerdictError(VelodromeError):
     """Raised when a verdict.json is missing, truncated or of another schema."""
 

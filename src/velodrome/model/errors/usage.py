@@ -47,12 +47,15 @@ class CredentialsInUrlError(UsageError):
 
 
 class MisplacedOptionError(UsageError):
-    """Raised when an option does not apply to the kind of server that the URL names."""
+    """Raised when an option does not apply to the kind of server that the URL names.
 
-    def __init__(self, option: str, url: str, wanted: str) -> None:
-        super().__init__(
-            f"{option} applies only to {wanted}:// URLs, and {url} is none. Remove it, or correct the URL"
-        )
+    `other` is what makes it apply to this URL, too.
+    """
+
+    def __init__(self, option: str, url: str, wanted: str, other: str = "") -> None:
+        cure = f"Remove it, correct the URL, or add {other}" if other else "Remove it, or correct the URL"
+        besides = f" and to HTTP/2 ({other})" if other else ""
+        super().__init__(f"{option} applies only to {wanted}:// URLs{besides}, and {url} is none. {cure}")
 
 
 class NeedlessOptionError(UsageError):
@@ -139,6 +142,16 @@ class UnknownKnobError(UsageError):
         )
 
 
+class NoStudiesError(UsageError):
+    """Raised when a folder that is to be run as a group has no study in it."""
+
+    def __init__(self, folder: str) -> None:
+        super().__init__(
+            f"the folder {folder} has no study (*.toml) in it. Name a study file, a folder of studies, or one that "
+            "ships: velodrome studies"
+        )
+
+
 class BrokenPluginError(UsageError):
     """Raised when the file of a stack or recipe could not be loaded."""
 
@@ -206,6 +219,21 @@ class UnknownLoadMetricError(UsageError):
         super().__init__(
             f"unknown metric '{name}'. {hint}Known: percentiles (p50 … p99.99), mean and max, also of sent, lag, "
             "connect, tls, first_byte and last_byte (as sent.p99); errors, rate and timeout; see docs/load-results.md"
+        )
+
+
+class NeverMeasuredError(UsageError):
+    """Raised when a condition on a server that velodrome starts has a figure that its trials never have.
+
+    `spans` and `counted` are those that they have.
+    """
+
+    def __init__(self, text: str, name: str, spans: Sequence[str], counted: Sequence[str]) -> None:
+        self.text, self.name = text, name
+        super().__init__(
+            f"'{name}' of the condition '{text}' is never measured here, so nothing could decide it. Measured are "
+            f"percentiles (p50 … p99.99), mean and max, also of {', '.join(spans)} (as {spans[0]}.p99); "
+            f"{', '.join(counted)}"
         )
 
 

@@ -158,7 +158,7 @@ def error_of(app: App, variables: Collection[str], report: Mapping[str, Any]) ->
     """Return the error for an app with these variables, as its process (`guest/apps/looking.py`) reported it."""
     problem = report["problem"]
     if problem == "attribute":
-        return AppNameError(app.path, report["module"], report["name"], report["known"])
+        return AppNameError(app.path, report["module"], report["name"], report["known"], report["holder"])
     if problem == "unreadable":
         return AppPathError(
             app.path, f"'{report['attribute']}' is neither a name nor a call with plain values"

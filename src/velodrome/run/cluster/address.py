@@ -30,7 +30,13 @@ class Address:
             host, port = parts.hostname or "", parts.port or PORT
         except ValueError as error:
             raise ClusterAddressError(text) from error
-        if not host or parts.scheme not in ("", "tls", "tcp") or parts.path not in ("", "/"):
+        # A host begins with no hyphen: that is a negative number of agents.
+        if (
+            not host
+            or host.startswith("-")
+            or parts.scheme not in ("", "tls", "tcp")
+            or parts.path not in ("", "/")
+        ):
             raise ClusterAddressError(text)
         return cls(parts.scheme or ("tcp" if is_loopback(host) else "tls"), host, port)
 

@@ -649,13 +649,14 @@ async def stampede(at: Where, server: Standing, together: float = 1) -> Met:
     """Send requests at once that are the same and were never sent before, and count those that do the whole work again.
 
     By calls to third parties, where there are some; else by CPU time. What is done for each request anyway, also for
-    the second of its kind, is no such work. New is a parameter of the query, or else the last number of the path.
+    the second of its kind, is no such work. New is a parameter of the query, or else the last number of the path; or
+    what is kept of the request itself has expired.
     """
     found = await _stampede(server, partial(_other_query, at), bool(together))
     if not found.of and _NUMBER.search(at.path) and at.method == "GET":
         numbers = secrets.SystemRandom().sample(range(1, NUMBERS + 1), NUMBERS)
         found = await _stampede(server, partial(_other_number, at, iter(numbers)), bool(together))
-    return found
+    return found if found.of or not server.booted.upstreams else await _expiring(at, server, bool(together))
 
 
 async def _stampede(server: Standing, cold: Callable[[], Where], together: bool) -> Met:
@@ -676,6 +677,32 @@ async def _stampede(server: Standing, cold: Callable[[], Where], together: bool)
     what = "calls to third parties" if alone.calls else "s of CPU"
     sentence = f"{significant(much(alone), 2)} {what} for one"
     return Met(round(again), every, {}, {"alone": much(alone)}, sentence)
+
+
+EXPIRING_S = 6.0
+"""Until what is kept has expired a few times; what is kept for longer is not seen to be."""
+
+
+async def _expiring(at: Where, server: Standing, together: bool) -> Met:
+    """Send a request again and again, in bursts, and count the calls to third parties that it makes now and then."""
+    until = time.monotonic() + EXPIRING_S
+    # The first may find nothing kept; of those behind it the first that calls anybody says what one does.
+    alone = [await _work(server, [at]) for _ in range(2)]
+    while not (each := alone[-1].calls) and time.monotonic() < until - EXPIRING_S / 2:
+        alone.append(await _work(server, [at]))
+    if not each or not all(work.right for work in alone) or all(work.calls for work in alone):
+        return Met(0, 0)
+    cold = list[float]()
+    while len(cold) < COLD_ROUNDS and time.monotonic() < until:
+        work = await _work(server, [at] * IN_FLIGHT, together=together)
+        if not work.right:
+            return Met(0, 0)
+        cold += [work.calls] if work.calls >= each else []
+    if len(cold) < COLD_ROUNDS:
+        return Met(0, 0, figures={"alone": each, "expired": float(len(cold))})
+    again = sum(min(calls / each - 1, IN_FLIGHT - 1) for calls in cold)
+    sentence = f"{significant(each, 2)} calls to third parties for one, each time that what was kept expired"
+    return Met(round(again), COLD_ROUNDS * (IN_FLIGHT - 1), {}, {"alone": each}, sentence)
 
 
 def _other_query(at: Where) -> Where:

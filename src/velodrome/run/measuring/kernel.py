@@ -407,6 +407,11 @@ MOST_THREADS = 512
 """Above this many the server is not looked at: it would take over 5 ms of the generator's time."""
 
 
+LEAST_SEEN_S = 0.1
+"""Between two looks: what threads had of less says nothing of the load. A thread that waits for its turn a few
+milliseconds looks idle, and one that was in the middle of a response looks busy."""
+
+
 @dataclass(frozen=True)
 class _Ran:
     cpu_ns: int
@@ -433,13 +438,13 @@ class Serving:
         self._ended = time.monotonic()
 
     def use(self) -> ServerUse | None:
-        """Return what they had between the two; None where it is unknown."""
+        """Return what they had between the two; None where it is unknown, or the two are too near each other."""
         none = _Ran(0, 0)
         ran = {}
         for thread, after in self._after.items():
             before = self._before.get(thread, none)
             ran[thread] = (after.cpu_ns - before.cpu_ns, after.queued_ns - before.queued_ns)
-        if not self._before or not ran or self._ended <= self._began:
+        if not self._before or not ran or self._ended - self._began < LEAST_SEEN_S:
             return None
         busiest = max(ran.values(), key=sum)
         return ServerUse(
