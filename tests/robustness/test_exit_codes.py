@@ -511,8 +511,8 @@ def test_a_test_gets_a_sentence_too(where: Path) -> None:
 
 WHO = {
     "engine": ("drivers.engine_process", "velodrome", ("SIGKILL", "signal 9")),
-    "third party": ("third_party.upstream_process", "third party", ("SIGKILL",)),
-    "relay": ("link.relay_process", "relay", ("SIGKILL",)),
+    "third party": ("run.upstream_process", "third party", ("SIGKILL",)),
+    "relay": ("run.relay_process", "relay", ("SIGKILL",)),
     "warden": ("warden.py", "warden", ("killed",)),
 }
 
