@@ -28,9 +28,9 @@ def screen(seen: Symptoms) -> Screened:
         probe,
         LEAST,
         none=Unknown(
-            "nothing was seen that is kept by the query of a request or a number in its path, or that calls a "
-            "third party once it has expired after a few seconds: it calls nobody and computes little, or it does the same "
-            "for each request"
+            "nothing was seen that is kept by the query of a request or a number in its path, or that calls a third "
+            "party when it has expired after some seconds: it calls nobody and computes little, or does the same for "
+            "each request"
         ),
     )
     if not isinstance(found, Counting):
