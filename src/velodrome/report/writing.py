@@ -6,20 +6,14 @@ file (a terminal, a pipe, a device, `/dev/fd/63`) is written into: moving a file
 
 from __future__ import annotations
 
-import errno
 import os
 import stat
 import sys
-from contextlib import suppress
 
 TYPE_CHECKING = False  # typing's own, without typing
 if TYPE_CHECKING:
     from collections.abc import Hashable
     from pathlib import Path
-
-KEPT_IN_PLACE = (errno.EACCES, errno.EPERM, errno.EBUSY, errno.EROFS)
-"""Why nothing can be moved onto a file that may be written all the same: its folder is not ours to change, or the file
-is mounted."""
 
 
 def write(path: Path, content: str) -> None:
@@ -43,13 +37,16 @@ def _write(path: str, data: bytes) -> None:
     if found is not None and not stat.S_ISREG(found.st_mode):
         _write_into(path, data)
         return
+    import errno  # noqa: PLC0415 - `velodrome load` looks at paths before its first request
+
     if found is not None and not os.access(path, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     target = os.path.realpath(path)
     try:
         replace(target, data, found)
     except OSError as error:
-        if found is None or error.errno not in KEPT_IN_PLACE:
+        # Its folder is not ours to change, or the file is mounted: it may be written all the same.
+        if found is None or error.errno not in (errno.EACCES, errno.EPERM, errno.EBUSY, errno.EROFS):
             raise
         _write_into(target, data)
 
@@ -72,6 +69,8 @@ def replace(target: str, data: bytes, found: os.stat_result | None) -> None:
 
 def _make_alike(number: int, found: os.stat_result) -> None:
     """Give an open file the owner and the mode of another, as far as we may."""
+    from contextlib import suppress  # noqa: PLC0415
+
     with suppress(PermissionError):
         os.fchown(number, found.st_uid, found.st_gid)
     with suppress(PermissionError):  # last: another owner takes bits away
