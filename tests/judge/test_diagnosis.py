@@ -1,12 +1,14 @@
 """What the doctor's experiments come to: arms that differ, arms that do not, and how much is left unexplained."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from tests.ward.made import PROBE, arms, counts, rising
 
 from velodrome.judge.diagnosis import LEVEL, LOOKS, Judged, judge_arms, judge_counts, slope, unexplained
 from velodrome.judge.statistics import more_by_chance
-from velodrome.model.diagnosis import Arms, Ruling
+from velodrome.model.diagnosis import Arms, Counts, Ruling
 from velodrome.model.symptoms import Point
 
 
@@ -144,6 +146,16 @@ def test_requests_that_only_the_arm_as_it_is_loses_are_a_cause_and_say_which_sha
 
 def test_one_block_tells_nothing_of_counts_yet() -> None:
     assert judge_counts(counts([16], [0]), "cure") is None
+
+
+def test_a_block_without_a_hit_of_what_repeats_itself_shows_that_there_is_none() -> None:
+    def block(before: int, after: int) -> Counts:
+        found = counts([before], [after], of=8)
+        return replace(found, probe=replace(found.probe, worth=0.5, repeats=True))
+
+    assert ruled(judge_counts(block(0, 0), "dose")) is Ruling.NOT_A_CAUSE
+    assert judge_counts(block(0, 8), "dose") is None
+    assert judge_counts(block(0, 1), "dose") is None
 
 
 def test_counts_that_are_alike_are_no_cause_whether_none_or_many() -> None:

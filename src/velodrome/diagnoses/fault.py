@@ -419,6 +419,7 @@ def growing(counts: str, **settings: float) -> Probe:
         unprovoked={"loaded": 0},
         seconds=12.0,
         worth=0.5,
+        repeats=True,
     )
 
 

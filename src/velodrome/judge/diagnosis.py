@@ -95,7 +95,7 @@ def judge_arms(arms: Arms, metrics: Sequence[str], proof: str) -> Judged | None:
 
 
 COUNT_LOOKS = (2, 4)
-"""Blocks after which an experiment that counts is looked at."""
+"""Blocks after which an experiment that counts is looked at; one whose probe repeats itself after the first, too."""
 
 
 def judge_counts(counts: Counts, proof: str) -> Judged | None:
@@ -109,7 +109,7 @@ def judge_counts(counts: Counts, proof: str) -> Judged | None:
     sides = [[(block[side].hits, block[side].of) for block in counts.blocks] for side in (better, worse)]
     if not all(of for side in sides for _, of in side):
         return Judged(Ruling.CANNOT_TELL, f"{probe.about}: in an arm nothing could be counted")
-    if len(counts.blocks) < COUNT_LOOKS[0]:
+    if len(counts.blocks) < COUNT_LOOKS[0] and not (probe.repeats and not any(hits for hits, _ in sides[1])):
         return None
     both = Failing(*sides)
     low, high = both.shares

@@ -132,6 +132,8 @@ class Probe:
     """Whether the server gets requests for a while first."""
     ends: bool = False
     """Whether it ends the server."""
+    repeats: bool = False
+    """Whether it does the same again and again, so that one block without a hit shows that the fault is not there."""
     hides: bool = False
     """Whether its fault hides others from the screens, so that these are looked at again behind its cure."""
 

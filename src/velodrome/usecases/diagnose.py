@@ -867,7 +867,9 @@ class Case:
             if (missed := _missed(experiment, after.took, first=not made.blocks)) is not None:
                 return missed
             made = replace(made, blocks=(*made.blocks, (before.met, after.met)))
-            if number + 1 in judge.COUNT_LOOKS and (found := judge.judge_counts(made, experiment.proof)):
+            if number + 1 in (1, *judge.COUNT_LOOKS) and (
+                found := judge.judge_counts(made, experiment.proof)
+            ):
                 # Another stack is no base for what follows: that is about the one that was named.
                 if found.ruling is Ruling.CAUSE and not dose and not experiment.treatment.stack:
                     old, self._base = self._base.about, treated
