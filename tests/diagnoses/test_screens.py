@@ -44,6 +44,7 @@ from velodrome.model.symptoms import (
     Collected,
     Frame,
     HeldUp,
+    InUse,
     Point,
     Reused,
     Slope,
@@ -117,8 +118,10 @@ SUSPICIOUS = {
     "stampede": meeting("stampede", 45, 45),
     "locked-database": failing(0.4),
     "pool-raises": failing(0.4),
-    "connections-leak": replace(SEEN, descriptors=tuple((1000 * n, 30 + 100.0 * n) for n in range(8))),
-    "growth": replace(SEEN, memory=tuple((1000 * n, 5e7 + 1e6 * n) for n in range(8))),
+    "connections-leak": replace(
+        SEEN, in_use=InUse(descriptors=tuple((1000 * n, 30 + 100.0 * n) for n in range(8)))
+    ),
+    "growth": replace(SEEN, in_use=InUse(memory=tuple((1000 * n, 5e7 + 1e6 * n) for n in range(8)))),
     "hash-on-loop": held(HASHING),
     "log-blocks": held(LOGGING),
     "driver-not-green": replace(
@@ -169,8 +172,7 @@ BLIND = replace(
     server_cpus=2,
     met={},
     setting=replace(SETTING, keeps_idle_s=None),
-    memory=(),
-    descriptors=(),
+    in_use=InUse(),
 )
 
 
@@ -399,9 +401,9 @@ def test_a_file_that_may_be_the_requests_own_is_no_fault() -> None:
 
 def test_memory_that_comes_and_goes_does_not_grow() -> None:
     ups_and_downs = tuple((1000 * n, 5e7 + 1e6 * (n % 3)) for n in range(8))
-    assert isinstance(catalogue()["growth"].screen(replace(SEEN, memory=ups_and_downs)), Absent)
+    assert isinstance(catalogue()["growth"].screen(replace(SEEN, in_use=InUse(ups_and_downs))), Absent)
     little = tuple((1000 * n, 5e7 + 1e3 * n) for n in range(8))
-    assert isinstance(catalogue()["growth"].screen(replace(SEEN, memory=little)), Absent)
+    assert isinstance(catalogue()["growth"].screen(replace(SEEN, in_use=InUse(little))), Absent)
 
 
 def test_requests_that_are_over_before_a_signal_meets_them_are_not_lost() -> None:
@@ -779,7 +781,7 @@ def test_connections_that_a_server_keeps_for_a_while_are_no_leak_of_requests() -
 
     def left(requests: int, connections: int) -> object:
         every = [(requests * n, float(connections * n)) for n in range(9)]
-        return leak.screen(replace(SEEN, descriptors=tuple(every), connections=tuple(every)))
+        return leak.screen(replace(SEEN, in_use=InUse(descriptors=tuple(every), connections=tuple(every))))
 
     assert isinstance(left(1000, 128), Absent)
     # One request on each connection: either may be what leaves it.
@@ -790,12 +792,16 @@ def test_what_grows_until_the_process_is_replaced_grows() -> None:
     leak = catalogue()["connections-leak"]
     lives = (40, 10, 130, 10, 230, 10, 330, 10, 45)  # of every second load; it ended after the fourth
     found = leak.screen(
-        replace(SEEN, descriptors=tuple((1000 * n, float(count)) for n, count in enumerate(lives)))
+        replace(
+            SEEN, in_use=InUse(descriptors=tuple((1000 * n, float(count)) for n, count in enumerate(lives)))
+        )
     )
     assert isinstance(found, Suspect)
     short = (40, 10, 330, 10, 45, 10, 340, 10, 41)
     found = leak.screen(
-        replace(SEEN, descriptors=tuple((1000 * n, float(count)) for n, count in enumerate(short)))
+        replace(
+            SEEN, in_use=InUse(descriptors=tuple((1000 * n, float(count)) for n, count in enumerate(short)))
+        )
     )
     assert isinstance(found, Unknown)
 

@@ -22,6 +22,7 @@ USAGE: Sequence[VelodromeError] = (
     usage.MisplacedOptionError("--streams", "http://127.0.0.1:8000/", "grpc", "--http2"),
     usage.NeedlessOptionError(["--setup"], "a recipe needs no other process"),
     usage.NeedlessOptionError(["--setup", "--env"], "a recipe needs no other process"),
+    usage.WithoutAgentsError(["--keys", "--send"]),
     usage.RequestsFileError("requests.toml", [f"request {n}: 'FETCH' is no method" for n in range(12)]),
     usage.AccessLogError("access.log", "line 1 is in no known format"),
     usage.OpenApiError("api.yaml", "it describes no operation"),

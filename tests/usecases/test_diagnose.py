@@ -32,7 +32,7 @@ from velodrome.model.errors import NoServerError, UnknownNameError, UpstreamErro
 from velodrome.model.load import Limits
 from velodrome.model.quantity import Interval
 from velodrome.model.search import Ending, RateCapacity, RateFound
-from velodrome.model.symptoms import Called, Symptoms, Waits
+from velodrome.model.symptoms import Called, InUse, Symptoms, Waits
 from velodrome.model.trial import Contestant
 from velodrome.report import diagnosis_page, schema
 from velodrome.report.diagnoses import diagnosis_lines
@@ -642,7 +642,7 @@ def test_a_server_that_dies_with_the_most_throughput_is_followed_by_a_fresh_one_
     @contextmanager
     def stands(*_: object) -> Iterator[object]:
         servers.append(len(servers))
-        in_use = ((), tuple((1000 * n, 100.0 * n) for n in range(6)))
+        in_use = InUse(descriptors=tuple((1000 * n, 100.0 * n) for n in range(6)))
         yield SimpleNamespace(warm=lambda: None, in_use=lambda: in_use, number=servers[-1])
 
     def ends(server: SimpleNamespace, _points: object) -> tuple[tuple[float, float], ...]:
@@ -667,7 +667,7 @@ def test_a_server_that_dies_with_the_most_throughput_is_followed_by_a_fresh_one_
     slope, _ = case._climb(failed)
     assert (slope.knee, looked, len(failed)) == (SEEN.slope.knee, [1], 1)
     assert worn == [0], "the one that may have been used up"
-    assert case._in_use[1][-1] == (5000, 500.0)
+    assert case._in_use.descriptors[-1] == (5000, 500.0)
 
 
 def test_a_cause_that_has_no_cure_here_is_found_once_whatever_is_cured_behind_it() -> None:

@@ -9,6 +9,7 @@ from velodrome.model.quantity import Interval
 from velodrome.model.symptoms import (
     Frame,
     HeldUp,
+    InUse,
     Point,
     Reused,
     Run,
@@ -89,8 +90,10 @@ SEEN = Symptoms(
     QUIET,
     setting=SETTING,
     met={name: CALM for name, fault in catalogue().items() if fault.look is not None},
-    memory=tuple((1000 * number, 5e7) for number in range(8)),
-    descriptors=tuple((1000 * number, 40.0) for number in range(8)),
+    in_use=InUse(
+        memory=tuple((1000 * number, 5e7) for number in range(8)),
+        descriptors=tuple((1000 * number, 40.0) for number in range(8)),
+    ),
     stepped=slower(60.0, 100.0),
 )
 

@@ -173,16 +173,14 @@ def seconds(option: str, text: str) -> float:
 def agents(text: str, keys: str, *, send: bool = False, revision: str = "") -> str:
     """Return whose agents measure.
 
-    Raises BadOptionError for a number of them below 1, NeedlessOptionError for what only agents need where there are
+    Raises BadOptionError for a number of them below 1, WithoutAgentsError for what only agents need where there are
     none.
     """
     of_agents = {"--keys": keys, "--send": send, "--revision": revision}
     if not text and (needless := [option for option, value in of_agents.items() if value]):
-        from velodrome.model.errors import NeedlessOptionError  # noqa: PLC0415
+        from velodrome.model.errors import WithoutAgentsError  # noqa: PLC0415
 
-        raise NeedlessOptionError(
-            needless, "only agents need it; add --agents tls://host:8786, or leave it out"
-        )
+        raise WithoutAgentsError(needless)
     if text.lstrip("+-").isdecimal() and not (text.isdecimal() and int(text) >= 1):
         raise _bad("--agents", text, "give the address of a coordinator, or at least 1 agent of this machine")
     return text
@@ -193,6 +191,19 @@ def check_folder(where: Path | None, *, resume: bool, option: str = "--out") -> 
     from velodrome.usecases import race  # noqa: PLC0415
 
     race.refuse_folder(option, where, resume)
+
+
+def check_either(out: Path | None, resume: Path | None) -> None:
+    """See that a search can begin in the folder of `--out`, or go on in that of `--resume`.
+
+    Raises UsageError for both, and as `check_folder` does.
+    """
+    if out is not None and resume is not None:
+        from velodrome.model.errors import UsageError  # noqa: PLC0415
+
+        raise UsageError("--resume names the folder that is gone on with: leave --out out")
+    check_folder(out, resume=False)
+    check_folder(resume, resume=True, option="--resume")
 
 
 def budget(text: str) -> float:

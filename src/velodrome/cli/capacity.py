@@ -76,10 +76,7 @@ def command(
         raise UsageError("--closed shows throughput alone: leave --slo out, or leave --closed out")
     if closed and budget:
         raise UsageError("--closed has no budget: leave --budget out, or leave --closed out")
-    if out is not None and resume is not None:
-        raise UsageError("--resume names the folder that is gone on with: leave --out out")
-    server.check_folder(out, resume=False)
-    server.check_folder(resume, resume=True, option="--resume")
+    server.check_either(out, resume)
     limits, link_between = server.limits(cpus, memory), server.between(link)
     length = server.seconds("-z", duration) if duration else None
     spec = capacity.CapacitySpec(

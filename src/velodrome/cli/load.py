@@ -178,16 +178,15 @@ def _protocol(
 
 def _refuse_needless(arrivals: str | None, keys: str | None) -> None:
     """Refuse options that say nothing to a closed loop, and to a load without agents."""
-    if arrivals is None and keys is None:
-        return
-    from velodrome.model.errors import NeedlessOptionError  # noqa: PLC0415
-
     if arrivals is not None:
+        from velodrome.model.errors import NeedlessOptionError  # noqa: PLC0415
+
         why = "in a closed loop a response makes room for the next request; give a rate (-R)"
         raise NeedlessOptionError(["--arrivals"], why)
-    raise NeedlessOptionError(
-        ["--keys"], "only agents need it; add --agents tls://host:8786, or leave it out"
-    )
+    if keys is not None:
+        from velodrome.model.errors import WithoutAgentsError  # noqa: PLC0415
+
+        raise WithoutAgentsError(["--keys"])
 
 
 def _only(url: str, wanted: str, given: "Mapping[str, object]") -> None:

@@ -59,15 +59,11 @@ def command(
     """Search stack, workers, threads and loop for the highest capacity at the SLO, or the least CPU for a rate."""
     with heavy:
         from velodrome.cli._shown import TuningLines  # noqa: PLC0415
-        from velodrome.model.errors import UsageError  # noqa: PLC0415
         from velodrome.report import recommendation  # noqa: PLC0415
         from velodrome.usecases import tune  # noqa: PLC0415
         from velodrome.usecases.quiet import Quiet  # noqa: PLC0415
 
-    if out is not None and resume is not None:
-        raise UsageError("--resume names the folder that is gone on with: leave --out out")
-    server.check_folder(out, resume=False)
-    server.check_folder(resume, resume=True, option="--resume")
+    server.check_either(out, resume)
     goal = _goal(wanted, server.rate("--rate", rate))
     limits, must = server.limits(cpus, memory), server.conditions(slo, of_app=bool(app))
     budget_s = server.budget(budget)

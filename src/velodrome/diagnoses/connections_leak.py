@@ -30,16 +30,16 @@ def screen(seen: Symptoms) -> Screened:
     """Look whether a pool is used up, or open descriptors rose with each of the last loads of the screens."""
     if seen.worn is not None and seen.worn.met.share >= USED_UP:
         return _used_up(seen, seen.worn)
-    grown = growth(seen.descriptors)
+    grown = growth(seen.in_use.descriptors)
     if grown is None:
         return Unknown("its open descriptors over the screens could not be seen")
     sentence = f"{grown.risen:.0f} more descriptors open after {grown.requests} requests"
     evidence = Evidence(
-        "counter", sentence, {"descriptors": [list(descriptor) for descriptor in seen.descriptors]}
+        "counter", sentence, {"descriptors": [list(descriptor) for descriptor in seen.in_use.descriptors]}
     )
     if not grown.always or grown.each < LEAST_EACH:
         return Absent(sentence, (evidence,))
-    opened = growth(seen.connections)
+    opened = growth(seen.in_use.connections)
     if opened is not None and grown.risen <= KEPT * opened.risen <= KEPT * grown.requests / FEWEST_EACH:
         sentence += f" on {opened.risen:.0f} connections, which the server keeps for a while"
         return Absent(sentence, (evidence,))

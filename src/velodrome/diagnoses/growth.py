@@ -13,11 +13,11 @@ GLANCED_BYTES = 512
 
 def screen(seen: Symptoms) -> Screened:
     """Look whether memory grew in each of the last loads of the screens, which are alike."""
-    grown = growth(seen.memory)
+    grown = growth(seen.in_use.memory)
     if grown is None:
         return Unknown("its memory over the screens could not be seen")
     sentence = f"memory grew by {significant(grown.risen / 1e6)} MB over {grown.requests} requests"
-    evidence = Evidence("counter", sentence, {"memory": [list(one) for one in seen.memory]})
+    evidence = Evidence("counter", sentence, {"memory": [list(one) for one in seen.in_use.memory]})
     if not grown.always or grown.each < LEAST_BYTES:
         return Absent(sentence, (evidence,))
     if not seen.setting.plain:

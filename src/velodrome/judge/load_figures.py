@@ -148,7 +148,8 @@ def _of_span(
     given_up = (
         sum(document["outcomes"].get(name, 0) for name in GIVEN_UP) if metric.span in {"due", "sent"} else 0
     )
-    beyond, but = _untimed(document, metric)
+    beyond, why = _untimed(document, metric)
+    but = f"{why}: it is of the others" if why else ""
     if metric.percentile is None:
         at_least = metric.statistic == "max" and given_up > 0
         return Figure(statistics[metric.statistic], lower_bound=at_least, beyond=beyond, but=but)
@@ -183,7 +184,7 @@ def _among_untimed(document: Mapping[str, Any], metric: LoadMetric) -> Figure | 
     lying = requests_needed(metric) * _leaves(metric)
     if beyond is None or sum(measurement.count_untimed(document).values()) < lying - 1e-9:
         return None
-    return Figure(None, beyond=beyond, but=why.partition(":")[0])
+    return Figure(None, beyond=beyond, but=why)
 
 
 def _leaves(metric: LoadMetric) -> float:
@@ -203,7 +204,7 @@ def _untimed(document: Mapping[str, Any], metric: LoadMetric) -> tuple[Beyond | 
     kinds = ", ".join(name.replace("_", " ") for name in counts)
     return (
         Beyond.ABOVE,
-        f"{quantity.percent(share)} of the requests have no latency ({kinds}): it is of the others",
+        f"{quantity.percent(share)} of the requests have no latency ({kinds})",
     )
 
 

@@ -289,7 +289,7 @@ class Comparison:
     def holds(self, figure: Figure) -> bool | None:
         """Return whether it holds, None where it is undecided."""
         value = figure.value
-        if figure.beyond is not None and not (value is None and figure.missing):
+        if figure.beyond is not None and not figure.missing:
             return self.relation in _HOLDS_BEYOND[figure.beyond]
         if value is None:
             return None

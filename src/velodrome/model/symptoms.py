@@ -6,7 +6,7 @@ Next to nothing is imported here: `velodrome load` ends with it, after a load th
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 from velodrome.guest.stack import KnobValue
 from velodrome.model.diagnosis import Met, Timeline
@@ -419,7 +419,8 @@ class Setting:
     """Whether SIGHUP to its first process replaces all of its workers."""
 
 
-class InUse(NamedTuple):
+@dataclass(frozen=True)
+class InUse:
     """Requests that were answered so far, and what was in use, after each load."""
 
     memory: tuple[tuple[int, float], ...] = ()
@@ -449,12 +450,8 @@ class Symptoms:
     setting: Setting = field(default_factory=Setting)
     met: Mapping[str, Met] = field(default_factory=dict)
     """What the look of a fault met, by the fault's id; looks that could not be made are missing."""
-    memory: tuple[tuple[int, float], ...] = ()
-    """As `InUse`, of the slope."""
-    descriptors: tuple[tuple[int, float], ...] = ()
-    """The same with open descriptors."""
-    connections: tuple[tuple[int, float], ...] = ()
-    """The same with connections that were opened so far."""
+    in_use: InUse = InUse()
+    """Of the slope."""
     stepped: Stepped | None = None
     """With third parties that take longer; None: it has none that velodrome simulates, or it was not tried."""
     counted: Counted | None = None

@@ -495,7 +495,7 @@ class Case:
             tuple(failed),
             self._setting(),
             dict(self._met),
-            *self._in_use,
+            self._in_use,
             steps,
             collected=collected,
             compressed=compressed,

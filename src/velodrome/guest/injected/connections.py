@@ -31,6 +31,9 @@ LABELS = frozenset({"application_name"})
 DEFAULTS = {"row_factory": None, "text_factory": str}
 """Attributes of connections to SQLite that the next one is to have again."""
 
+IN_MEMORY = ("", ":memory:", b":memory:")
+"""Names of databases of SQLite that go with their connection."""
+
 
 class Driver(NamedTuple):
     """A package that opens connections."""
@@ -101,6 +104,13 @@ class Idle:
             self._kept.append((key, connection))
             return self._kept.pop(0)[1] if len(self._kept) > self._most else None
 
+    def take_back(self, key: Any, connection: Any) -> Any:
+        """Roll one back and keep it; return what is to be closed in its place: itself, where it is broken."""
+        with suppress(Exception):
+            connection.rollback()
+            return self.put(key, connection)
+        return connection
+
 
 class _Handed:
     """A connection as the app has it: all is the connection's own, but the end."""
@@ -138,12 +148,10 @@ class Handed(_Handed):
         own, connection = vars(self), self._taken()
         if connection is None:
             return
-        with suppress(Exception):  # a broken one is closed
-            connection.rollback()
-            connection = own["_idle"].put(own["_key"], connection)
+        dropped = own["_idle"].take_back(own["_key"], connection)
         with suppress(Exception):  # the oldest may be of another thread, which SQLite minds
-            if connection is not None:
-                connection.close()
+            if dropped is not None:
+                dropped.close()
 
     def __del__(self) -> None:
         if not sys.is_finalizing():
@@ -424,13 +432,11 @@ def _keep_peewee(idle: Idle, module: Any) -> None:
 
     closes = module.Database._close
 
-    def close(self: Any, connection: Any, *args: Any, **named: Any) -> Any:
-        dropped = connection
-        if self.database not in ("", ":memory:"):
-            with suppress(Exception):  # a broken one is closed
-                connection.rollback()
-                dropped = idle.put(key_of(self), connection)
-        return closes(self, dropped, *args, **named) if dropped is not None else None
+    def close(self: Any, connection: Any) -> None:
+        in_memory = self.database in IN_MEMORY
+        dropped = connection if in_memory else idle.take_back(key_of(self), connection)
+        if dropped is not None:
+            closes(self, dropped)
 
     for cls in (module.SqliteDatabase, module.PostgresqlDatabase, module.MySQLDatabase):
         cls._connect = taking(cls._connect)
@@ -469,7 +475,7 @@ def _is_in_memory(driver: Driver, args: Tuple[Any, ...], named: Dict[str, Any]) 
     if "sqlite" not in driver.module:
         return False
     name = args[0] if args else named.get("database")
-    return name in ("", ":memory:", b":memory:") or "mode=memory" in str(name)
+    return name in IN_MEMORY or "mode=memory" in str(name)
 
 
 def _called_by_app(frame: Any) -> bool:

@@ -158,6 +158,7 @@ if TYPE_CHECKING:
         UnknownLoadMetricError,
         UnknownNameError,
         UntrustedError,
+        WithoutAgentsError,
     )
 
 
@@ -342,4 +343,5 @@ __all__ = [
     "WithheldAnswerError",
     "WithheldHeaderError",
     "WithheldRequestError",
+    "WithoutAgentsError",
 ]

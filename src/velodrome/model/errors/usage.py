@@ -67,6 +67,13 @@ class NeedlessOptionError(UsageError):
         super().__init__(f"{', '.join(options)} {verb} no effect here: {why}")
 
 
+class WithoutAgentsError(NeedlessOptionError):
+    """Raised when options have no effect because no agents are named."""
+
+    def __init__(self, options: Sequence[str]) -> None:
+        super().__init__(options, "only agents need it; add --agents tls://host:8786, or leave it out")
+
+
 class RequestsFileError(UsageError):
     """Raised when a file of requests is invalid; reports all faults together."""
 
