@@ -406,17 +406,22 @@ def test_without_room_for_temporary_files_that_is_named(where: Path) -> None:
 
 @own_mounts
 @pytest.mark.parametrize(
-    ("kilobytes", "file"),
+    ("kilobytes", "file", "fits"),
     [
-        (4, "results.jsonl"),
+        (4, "results.jsonl", set()),
         *(
-            pytest.param(*pair, marks=pytest.mark.exhaustive)
-            for pair in ((8, "results.jsonl"), (12, "verdict.json"), (20, "report.md"), (40, "report.html"))
+            pytest.param(*case, marks=pytest.mark.exhaustive)
+            for case in (
+                (8, "results.jsonl", set()),
+                (12, "report.html", set()),
+                (20, "report.html", {"verdict.json"}),
+                (40, "report.html", {"verdict.json", "report.md"}),
+            )
         ),
     ],
 )
 def test_what_cannot_be_written_of_a_race_is_named_and_what_was_written_is_whole(
-    kilobytes: int, file: str, where: Path
+    kilobytes: int, file: str, fits: set[str], where: Path
 ) -> None:
     (where / "calls.toml").write_text(STUDY.replace("LINK", ""))
     words = (*VELODROME, "run", "./calls.toml", "--out", "/mnt/out", "--wait")
@@ -424,14 +429,21 @@ def test_what_cannot_be_written_of_a_race_is_named_and_what_was_written_is_whole
     keeping = (
         "sh",
         "-c",
-        '"$@"; code=$?; cp /mnt/out/results.jsonl kept.jsonl 2>/dev/null; exit $code',
+        '"$@"; code=$?; mkdir kept; cp /mnt/out/* kept 2>/dev/null; exit $code',
         "sh",
     )
     found = ended((*keeping, *words), where, small=small)
     one_sentence(found, f"/mnt/out/{file}", os.strerror(28))
-    kept = (where / "kept.jsonl").read_text().splitlines()
-    assert [json.loads(line) for line in kept]
-    print(f"{kilobytes} kB: {len(kept) - 1} of 2 results, all whole")
+    kept = where / "kept"
+    results = (kept / "results.jsonl").read_text().splitlines()
+    assert [json.loads(line) for line in results]
+    raced = len(results) == 1 + 2
+    assert raced == (file != "results.jsonl")
+    # What has no room hides neither the verdict nor what is small enough.
+    assert ("results" in found.stdout and "/mnt/out/results.jsonl" in found.stdout) == raced
+    assert {path.name for path in kept.iterdir()} - {"results.jsonl"} == fits
+    if "verdict.json" in fits:
+        json.loads((kept / "verdict.json").read_text())
 
 
 READ_ONLY_ROOT = "mount -o remount,bind,ro / && mount -t tmpfs tmpfs /mnt"

@@ -1,14 +1,14 @@
 """How a race or a search is shown while it runs, and the reports of a race when it has ended."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
 from velodrome.cli._stderr import NumberedLines, tell
 from velodrome.model import quantity, results
-from velodrome.model.errors import NothingMeasuredError
+from velodrome.model.errors import NothingMeasuredError, OutputError
 from velodrome.model.measurement import Failed, Measurement
 from velodrome.model.results import Result
 from velodrome.model.search import Probe, Sample
@@ -68,11 +68,10 @@ class Shown(Quiet):
         """Judge the run, write its reports and show them. Raises NothingMeasuredError."""
         judged = judge.judge([raced.folder], raced.race.lab.stacks, raced.how, paste=self._paste)
         self.verdict = verdict = judged.verdict
-        paths = write_reports(judged)
-        self._view.verdict(verdict, paths)
+        write_reports(judged, self._view.verdict)
         standings = [standing for answer in verdict.answers for standing in answer.standings]
         if all(standing.failed for standing in standings) and (standings or not verdict.findings):
-            raise NothingMeasuredError(paths["results"])
+            raise NothingMeasuredError(str(raced.folder / NAME))
 
 
 class BlockLines(Quiet):
@@ -133,10 +132,10 @@ class TuningLines(NumberedLines, Quiet):
         self.line(recommendation.load_line(candidate, observed))
 
 
-def write_reports(judged: Judged) -> dict[str, str]:
-    """Write the reports, in every format, into the first folder; return what is where, by its name.
+def write_reports(judged: Judged, show: Callable[[Verdict, Mapping[str, str]], None]) -> None:
+    """Write the reports, in every format, into the first folder, and show the verdict with what is where, by its name.
 
-    Raises OutputError.
+    Raises OutputError, which hides no verdict: it was shown before.
     """
     from velodrome.report import formats  # noqa: PLC0415 - a search writes none
 
@@ -144,9 +143,15 @@ def write_reports(judged: Judged) -> dict[str, str]:
     every = [trial for run in judged.runs for trial in run.trials]
     stored = stored_stacks(verdict, judged.folders)
     run = formats.JudgedRun(verdict, every, results.plain_header(judged.runs[0].header), stored)
-    for origin, error in formats.write_reports(out, run).items():
-        tell(f"report format from {origin}: {error}")
-    return {"report": str(out / "report.html"), "results": str(out / NAME)}
+    stored_at = {"results": str(out / NAME)}
+    try:
+        broken = formats.write_reports(out, run)
+    except OutputError:
+        show(verdict, stored_at)
+        raise
+    for origin, why in broken.items():
+        tell(f"report format from {origin}: {why}")
+    show(verdict, {"report": str(out / "report.html"), **stored_at})
 
 
 def stored_stacks(verdict: Verdict, folders: Sequence[Path]) -> dict[str, str]:

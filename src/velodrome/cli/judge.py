@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
@@ -48,8 +49,7 @@ def command(
     else:
         now = judge.study_of_run(claims, run[0]) if claims else None
         judged = judge.judge(run, catalog.stacks(), now=now, paste=paste)
-        paths = write_reports(judged)
-        terminal.show(judged.verdict, paths, terminal.console(sys.stdout))
+        write_reports(judged, partial(terminal.show, out=terminal.console(sys.stdout)))
         verdicts = [judged.verdict]
     if junit is not None:
         writing.write(junit, junit_report.claims_text(verdicts))
@@ -93,7 +93,7 @@ def _group(where: Path, folders: Sequence[Path], claims: str, *, paste: bool) ->
     verdicts = {}
     for folder in folders:
         judged = judge.judge([folder], stacks, now=now.get(folder), paste=paste)
-        write_reports(judged)
+        write_reports(judged, lambda _verdict, _paths: None)  # the page of the group shows all
         verdicts[judged.verdict.study] = judged.verdict
     groups = {study.rpartition("/")[0] for study in verdicts}
     name = groups.pop() if len(groups) == 1 and groups != {""} else where.resolve().name

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from velodrome.guest import plugins
+from velodrome.model.errors import OutputError
 from velodrome.model.measurement import Failed, Measurement
 from velodrome.model.verdict import Verdict
 
@@ -45,12 +46,19 @@ FORMATS = plugins.Kind("report", Format, "velodrome.report", "velodrome.reports"
 def write_reports(folder: Path, run: JudgedRun) -> dict[str, str]:
     """Write every format into the folder of a run.
 
-    Returns for each format that could not be loaded why not, by where it comes from. Raises OutputError.
+    Returns for each format that could not be loaded why not, by where it comes from. Raises the first OutputError
+    after all were tried: where a large one has no room, a small one may have.
     """
     broken = {}
+    unwritten = []
     for entry in plugins.entries(FORMATS):
         if entry.error:
             broken[entry.origin] = entry.error
-        else:
+            continue
+        try:
             entry.thing.write(folder / entry.thing.file, run)
+        except OutputError as error:
+            unwritten.append(error)
+    if unwritten:
+        raise unwritten[0]
     return broken

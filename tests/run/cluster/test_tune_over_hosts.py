@@ -201,6 +201,7 @@ def test_with_nobody_left_what_is_known_is_kept_and_resume_goes_on(tmp_path: Pat
 
 
 @pytest.mark.exhaustive
+@pytest.mark.timeout(300)
 def test_an_app_is_tuned_over_hosts_and_its_lines_are_started_there(tmp_path: Path) -> None:
     (tmp_path / "shop.py").write_text(
         "def app(environ, start):\n"
