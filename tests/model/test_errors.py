@@ -212,9 +212,10 @@ LAB: Sequence[VelodromeError] = (
 
 CLUSTER: Sequence[VelodromeError] = (
     cluster.ClusterMissingError("No module named 'distributed'"),
-    cluster.ClusterAddressError("http://host/"),
+    cluster.ClusterAddressError("http://host/", 64),
     cluster.SshError("10.0.0.2", "its key is not among the known hosts", "Connect once with ssh 10.0.0.2"),
     cluster.ClusterKeysError("/etc/velodrome/host.pem", "it expired on 2026-01-01"),
+    cluster.KeysThereError("/etc/velodrome/ca.key"),
     cluster.PlainTcpError("tcp://10.0.0.1:8786"),
     cluster.CoordinatorError("tls://10.0.0.1:8786", "ConnectionRefusedError: Connection refused"),
     cluster.AgentLostError("eu-1", "tls://10.0.0.2:40001", "silent for 1.5 s"),

@@ -52,6 +52,7 @@ def test_every_lane_of_the_timeline_is_there_and_says_what_it_shows() -> None:
 
 
 def test_lanes_share_their_seconds() -> None:
+    assert "vent loop" not in text(str(timeline_figure(TIMELINE, loop=False)))
     drawn = timeline_figure(TIMELINE)
     lefts = {float(x) for x in re.findall(r'<rect x="([\d.]+)"', drawn)}
     stall, collection = 0.9 / 3 * WIDE, 0.91 / 3 * WIDE

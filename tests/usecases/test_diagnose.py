@@ -13,12 +13,13 @@ import jsonschema
 import pytest
 from tests.ward.made import PROBE, QUIET, SEEN, arms, figures, rising
 
-from velodrome.diagnoses.fault import Absent, Experiment, Fault, Screened, Suspect
+from velodrome.diagnoses.fault import Absent, Experiment, Fault, Screened, Suspect, Unknown
 from velodrome.guest import catalog
 from velodrome.judge.diagnosis import Judged
 from velodrome.model.condition import read
 from velodrome.model.diagnosis import (
     AS_IT_IS,
+    BEATING,
     Cure,
     Examination,
     Met,
@@ -580,7 +581,34 @@ def test_half_of_the_budget_is_left_for_experiments_whatever_looks_take(
     case, failed = Scripted(faults, {}, budget_s), list[str]()
     assert case._look(cast(Standing, standing), case._looks(), failed) == []
     assert met == looked
-    assert len(failed) == len(faults) - len(looked)
+    assert failed == []
+    assert case._unlooked == {"first", "second", "third"} - set(looked)
+
+
+def test_what_there_was_no_time_to_look_at_is_not_tried_and_no_app_is_healthy_by_that() -> None:
+    def unlooked(_: Symptoms) -> Unknown:
+        return Unknown("nobody looked")
+
+    faults = [
+        replace(suspected("seen"), screen=lambda _: Absent("it is not")),
+        replace(suspected("late"), screen=unlooked),
+    ]
+    case = Scripted(faults, {})
+    case._unlooked = {"seen", "late"}
+    case._look_for_causes(SEEN)
+    assert [diagnosis.id for diagnosis in case.diagnoses] == ["seen"]
+    assert [untried.id for untried in case.untried] == ["late"]
+    found = Examination("shop", "uvicorn", tuple(case.diagnoses), tuple(case.untried), (), None, 1.0)
+    assert not found.healthy
+    assert replace(found, untried=()).healthy
+
+
+def test_time_that_the_search_with_cures_is_to_have_is_kept_only_once_there_is_a_cure() -> None:
+    case = Scripted([suspected("a")], {}, 100.0)
+    case._kept_s = 60.0
+    assert case._left_s() > 90
+    case._base = case._base.plus(BEATING)
+    assert case._left_s() < 45
 
 
 @pytest.mark.parametrize("hangs_after", [["first"], ["second"], ["first", "second"], []])

@@ -1,6 +1,7 @@
 """The requests to an app: named by its import path, or given as the object a caller holds."""
 
 import ast
+import math
 import os
 import site
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
 
+from velodrome.api.arguments import checked, lines_of
 from velodrome.model import amounts
 from velodrome.model import secrets as known_secrets
 from velodrome.model.app import Request
@@ -36,12 +38,12 @@ def app_spec(
     app: object,
     requests: tuple[Request, ...],
     *,
-    python: str = "",
-    cwd: str = "",
-    env: Sequence[str] = (),
+    python: str | Path = "",
+    cwd: str | Path = "",
+    env: Sequence[str] | Mapping[str, str] = (),
     interface: str = "",
     upstreams: Sequence[str] = (),
-    proto: str = "",
+    proto: str | Path = "",
     headers: Headers = (),
     setup: str = "",
     teardown: str = "",
@@ -52,16 +54,17 @@ def app_spec(
     """Return the specification of an app, named by its import path or given as an object.
 
     `python` is its interpreter (by default the one running), `cwd` its folder, `env` variables as `NAME=value`,
-    `interface` how it is called where that cannot be seen, `upstreams` third parties to simulate, as
-    `PAYMENTS_URL=latency:50ms`, `proto` the file that describes a gRPC servicer; `headers` of every request, such as
-    `{"Host": "shop.example"}`, whose values are stored nowhere; `setup` and `teardown` commands that run before and
-    after; `user` whom all of it runs as where this process is root (who called sudo, else the owner of `cwd`);
-    `allow_sdist` lets packages that servers need be built from source, which runs their build code; `secrets` are names
-    of variables, headers, parameters and fields whose values are masked however short they are.
+    or a mapping of names to values, `interface` how it is called where that cannot be seen, `upstreams` third parties
+    to simulate, as `PAYMENTS_URL=latency:50ms`, `proto` the file that describes a gRPC servicer; `headers` of every
+    request, such as `{"Host": "shop.example"}`, whose values are stored nowhere; `setup` and `teardown` commands that
+    run before and after; `user` whom all of it runs as where this process is root (who called sudo, else the owner of
+    `cwd`); `allow_sdist` lets packages that servers need be built from source, which runs their build code; `secrets`
+    are names of variables, headers, parameters and fields whose values are masked however short they are.
     An object runs in the folder its module is imported from, unless `cwd` names another. Raises AppNotFoundError,
     AppInTestError and AppInProgramError for an app that no module holds which a server could import, and HeaderError.
     """
     known_secrets.mark(secrets)
+    python, cwd, proto = str(python), str(cwd), str(proto)
     path, source = (app, "") if isinstance(app, str) else locate_app(app)
     if not cwd or (source and Path(source) == Path(folder(cwd)).resolve()):
         cwd, source = cwd or source, ""
@@ -69,7 +72,7 @@ def app_spec(
         path,
         python or sys.executable,
         cwd,
-        tuple(env),
+        lines_of(env),
         interface,
         requests,
         tuple(upstreams),
@@ -88,6 +91,7 @@ Asks = Sequence[str | Request]
 
 
 @refusals()
+@checked()
 def requests(
     *lines: str,
     file: str | Path | None = None,
@@ -125,6 +129,8 @@ def mix_of(requests: Asks) -> tuple[Request, ...]:
 def seconds_of(span: float | str) -> float:
     """Return seconds. Raises UsageError."""
     if not isinstance(span, str):
+        if not math.isfinite(span):  # a load would not end
+            raise UsageError(f"{span} is not a span of time; give seconds, such as 10, or '10s'")
         return float(span)
     try:
         return amounts.seconds(span)
@@ -134,7 +140,7 @@ def seconds_of(span: float | str) -> float:
 
 def budget_of(span: float | str) -> float:
     """Return the seconds that something may take. Raises UsageError."""
-    found = seconds_of(span)
+    found = math.inf if span == math.inf else seconds_of(span)
     if not found > 0:
         raise UsageError(f"budget={span}: it leaves no time to measure; give more than 0 s")
     return found

@@ -7,6 +7,7 @@ from typing import Any
 
 from velodrome.api import tables
 from velodrome.api.apps import Asks, app_spec, budget_of, conditions_of, limits_of, link_of, mix_of
+from velodrome.api.arguments import checked
 from velodrome.guest.stack import KnobValue
 from velodrome.model.diagnosis import Diagnosis, Examination
 from velodrome.report import diagnoses
@@ -67,6 +68,7 @@ class Examined(tables.Tabled):
 
 
 @refusals()
+@checked(app_spec)
 def diagnose(
     app: object,
     *,

@@ -1,6 +1,6 @@
 """`velodrome.load`: load a server, or an app that is served for it, and return figures that know how sure they are."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -8,6 +8,8 @@ from urllib.parse import urlsplit
 
 from velodrome.api import tables
 from velodrome.api.apps import Asks, Headers, app_spec, link_of, mix_of, seconds_of
+from velodrome.api.arguments import checked
+from velodrome.guest.stack import KnobValue
 from velodrome.judge.loaded import Blocks, Measured
 from velodrome.model import secrets
 from velodrome.model.app import Content, Request, register_secrets
@@ -138,6 +140,7 @@ class Loaded(tables.Tabled):
 
 
 @refusals()
+@checked(app_spec)
 def load(
     target: object,
     *,
@@ -157,7 +160,10 @@ def load(
     expect_body: bytes | str | None = None,
     allow_target: Sequence[str] = (),
     agents: str | int | None = None,
-    keys: str | None = None,
+    keys: str | Path | None = None,
+    stack: str = "",
+    knobs: Mapping[str, KnobValue] | None = None,
+    link: str = "",
     **of_app: Any,
 ) -> Loaded:
     """Load a server at `rate` requests a second, or by `connections` in a closed loop, for `duration` in all.
@@ -166,10 +172,10 @@ def load(
 
     `target` is a URL, or an app: its import path (`"shop.wsgi:application"`), or the object itself, which a server
     process imports from its module. `path` is what is requested of an app, or `requests`, such as `"GET /cart?id=7"` or
-    those of `velodrome.requests`, in its place and in that of `method`, `body` and what is expected. `of_app` says how
-    it is served: `stack`, `knobs`, `link`, and what `app_spec` takes. Latency is from when requests were due; any 2xx
-    is right unless given. `agents` carry the load of a URL: those of a coordinator (`"tls://host:8786"`, with its
-    certificates in the folder `keys`), or so many of this machine.
+    those of `velodrome.requests`, in its place and in that of `method`, `body` and what is expected. An app is served
+    on `stack` with `knobs`, behind `link` (`"rtt=40ms"`); `of_app` is what `app_spec` takes. Latency is from when
+    requests were due; any 2xx is right unless given. `agents` carry the load of a URL: those of a coordinator
+    (`"tls://host:8786"`, with its certificates in the folder `keys`), or so many of this machine.
 
     Raises NothingAnsweredError, LoadRefusedError, UsageError and what else cannot be run; AgentLostError where an agent
     was lost.
@@ -191,8 +197,9 @@ def load(
         )
     mix = mix_of(requests) if requests else (request,)
     if isinstance(target, str) and "://" in target:
-        if of_app:
-            raise UsageError(f"{', '.join(of_app)}: only for an app; {target} is served already")
+        served = [name for name, given in (("stack", stack), ("knobs", knobs), ("link", link)) if given]
+        if options := [*served, *of_app]:
+            raise UsageError(f"{', '.join(options)}: only for an app; {target} is served already")
         whole = with_headers(mix, check_headers(headers))
         secrets.of_text(target)
         register_secrets(whole, [name for name, _ in check_headers(headers)])
@@ -205,7 +212,7 @@ def load(
             return Loaded(shown, found)
     if agents is not None:
         raise UsageError("agents: they load a URL; an app is served and loaded on this machine")
-    on = On(of_app.pop("stack", ""), of_app.pop("knobs", None) or {}, link_of(of_app.pop("link", "")))
+    on = On(stack, knobs or {}, link_of(link))
     spec = app_spec(target, mix, headers=headers, **of_app)
     with alone(f"load of {spec.app}", WAIT_S):
         return Loaded(spec.app, load_blocks.load_app(spec, terms, on))

@@ -17,6 +17,7 @@ from velodrome.api.apps import (
     terms_of,
     trusting,
 )
+from velodrome.api.arguments import checked
 from velodrome.guest import catalog
 from velodrome.judge.regression import DiffCriteria, criteria
 from velodrome.judge.verdict import judge
@@ -86,6 +87,7 @@ class Run(tables.Tabled):
 
 
 @refusals()
+@checked()
 def read(run: str | Path) -> Run:
     """Return a stored run, given its folder or its results.jsonl. Raises ResultsError."""
     path = Path(run)
@@ -141,6 +143,7 @@ _LATENCIES = ("mean", "p50", "p90", "p99", "p99_9", "max")
 
 
 @refusals()
+@checked()
 def race(
     study: str | Path | Study,
     *,
@@ -191,6 +194,7 @@ DEFAULTS = Terms()
 
 
 @refusals()
+@checked(app_spec)
 def compare(
     *app: object,
     requests: Asks = ("GET /",),
@@ -332,43 +336,6 @@ class Differences(tables.Tabled):
         return tables.table(differences.headline(self.diff), (), (), below) + "".join(found_tables)
 
 
-@refusals()
-def diff(
-    before: str | Path | Run,
-    after: str | Path | Run | None = None,
-    *,
-    thresholds: Sequence[str] = (),
-    margins: Sequence[str] = (),
-    metrics: Sequence[str] = (),
-    app: str = "",
-    **how: Any,
-) -> Differences:
-    """Compare two runs of one machine, or the two revisions of one run (`after` left out).
-
-    With `app`, an import path, `before` and `after` are revisions of git, which are raced against each other first;
-    `how` is what `velodrome.compare` takes of requests, load and app, and `blocks` or `budget` (`"10m"`).
-
-    `thresholds` are such as `"p99 +10%"`, `margins` such as `"5%"` or `"p99=20%"`, `metrics` those that are looked at.
-    Raises DifferentMachinesError, NotTwoSidesError, ThresholdError, ResultsError, GitError, RevisionError.
-    """
-    looked = criteria(thresholds, margins, metrics)
-    if app:
-        if not isinstance(before, str) or not isinstance(after, str):
-            raise UsageError("name two revisions: diff('HEAD~1', 'HEAD', app=…)")
-        return Differences(raced(before, after, app, looked, **how))
-    if how:
-        raise UsageError(f"{', '.join(how)}: only where two revisions of an app are raced; name it: app=…")
-    first, second = _run(before), None if after is None else _run(after)
-    if second is None:
-        return Differences(revising.compare_stored(first.results, None, looked))
-    named = (str(first.path), str(second.path))
-    return Differences(revising.compare_stored(first.results, second.results, looked, named))
-
-
-def _run(run: str | Path | Run) -> Run:
-    return run if isinstance(run, Run) else read(run)
-
-
 SECONDS = 3.0
 
 
@@ -423,3 +390,41 @@ def raced(
     )
     where = Path(out) if out is not None else scratch.make_folder("api") / "run"
     return revising.diff(spec, looked, where, Quiet())
+
+
+@refusals()
+@checked(raced, app_spec)
+def diff(
+    before: str | Path | Run,
+    after: str | Path | Run | None = None,
+    *,
+    thresholds: Sequence[str] = (),
+    margins: Sequence[str] = (),
+    metrics: Sequence[str] = (),
+    app: str = "",
+    **how: Any,
+) -> Differences:
+    """Compare two runs of one machine, or the two revisions of one run (`after` left out).
+
+    With `app`, an import path, `before` and `after` are revisions of git, which are raced against each other first;
+    `how` is what `velodrome.compare` takes of requests, load and app, and `blocks` or `budget` (`"10m"`).
+
+    `thresholds` are such as `"p99 +10%"`, `margins` such as `"5%"` or `"p99=20%"`, `metrics` those that are looked at.
+    Raises DifferentMachinesError, NotTwoSidesError, ThresholdError, ResultsError, GitError, RevisionError.
+    """
+    looked = criteria(thresholds, margins, metrics)
+    if app:
+        if not isinstance(before, str) or not isinstance(after, str):
+            raise UsageError("name two revisions: diff('HEAD~1', 'HEAD', app=…)")
+        return Differences(raced(before, after, app, looked, **how))
+    if how:
+        raise UsageError(f"{', '.join(how)}: only where two revisions of an app are raced; name it: app=…")
+    first, second = _run(before), None if after is None else _run(after)
+    if second is None:
+        return Differences(revising.compare_stored(first.results, None, looked))
+    named = (str(first.path), str(second.path))
+    return Differences(revising.compare_stored(first.results, second.results, looked, named))
+
+
+def _run(run: str | Path | Run) -> Run:
+    return run if isinstance(run, Run) else read(run)

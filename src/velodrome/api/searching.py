@@ -17,6 +17,7 @@ from velodrome.api.apps import (
     mix_of,
     seconds_of,
 )
+from velodrome.api.arguments import checked
 from velodrome.guest.stack import KnobValue
 from velodrome.model.errors import UsageError
 from velodrome.model.load import INDEPENDENT, Arrivals
@@ -133,6 +134,7 @@ class Tuning(tables.Tabled):
 
 
 @refusals()
+@checked(app_spec)
 def capacity(
     app: object,
     *,
@@ -190,6 +192,7 @@ def capacity(
 
 
 @refusals()
+@checked(app_spec)
 def tune(
     app: object,
     *,

@@ -173,16 +173,18 @@ def seconds(option: str, text: str) -> float:
 def agents(text: str, keys: str, *, send: bool = False, revision: str = "") -> str:
     """Return whose agents measure.
 
-    Raises BadOptionError for a number of them below 1, WithoutAgentsError for what only agents need where there are
-    none.
+    Raises ClusterAddressError for a number of them that one machine does not carry, WithoutAgentsError for what only
+    agents need where there are none.
     """
     of_agents = {"--keys": keys, "--send": send, "--revision": revision}
     if not text and (needless := [option for option, value in of_agents.items() if value]):
         from velodrome.model.errors import WithoutAgentsError  # noqa: PLC0415
 
         raise WithoutAgentsError(needless)
-    if text.lstrip("+-").isdecimal() and not (text.isdecimal() and int(text) >= 1):
-        raise _bad("--agents", text, "give the address of a coordinator, or at least 1 agent of this machine")
+    if text:
+        from velodrome.run.cluster.address import count_local  # noqa: PLC0415
+
+        count_local(text)
     return text
 
 

@@ -130,17 +130,17 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 
 def start(
-    local: Annotated[int, typer.Option("--local", help="So many agents of this machine.")] = 0,
+    local: Annotated[int, typer.Option("--local", min=0, help="So many agents of this machine.")] = 0,
     hosts: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="A,B,C", help="By SSH: the coordinator on the first of these, an agent on each."
         ),
-    ] = "",
+    ] = None,
     host: Annotated[
         str, typer.Option(help="Address to listen on (127.0.0.1; with --hosts, that of the first).")
     ] = "",
-    port: Annotated[int, typer.Option(help="Port; 0 takes a free one.")] = 8786,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")] = 8786,
     keys: Keys = None,
     plain_tcp: PlainTcp = False,
     tls: Annotated[
@@ -171,7 +171,12 @@ def start(
     """
     from velodrome.run.cluster import coordinator as coordinators  # noqa: PLC0415 - brings Dask
     from velodrome.run.cluster import talking  # noqa: PLC0415
+    from velodrome.run.cluster.address import count_local  # noqa: PLC0415
 
+    if local:
+        count_local(str(local))
+    if hosts is not None and not hosts.strip(", "):
+        raise UsageError("--hosts names no host; write --hosts a,b,c, or leave it out for this machine")
     if tls and plain_tcp:
         raise UsageError("--tls and --plain-tcp exclude each other")
     if (ssh_user or ssh_key or ssh_option or remote_python or cpus) and not hosts:

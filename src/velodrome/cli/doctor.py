@@ -10,7 +10,7 @@ import typer
 from velodrome.cli import _app_options as apps
 from velodrome.cli import _server_options as server
 from velodrome.cli._load_outputs import check_paths
-from velodrome.cli._stderr import FAILED, tell
+from velodrome.cli._stderr import CANNOT_TELL, FAILED, tell
 from velodrome.cli.main import heavy
 
 NAME = "doctor"
@@ -50,7 +50,10 @@ def command(
     ] = None,
     fail_on: Annotated[
         list[str] | None,
-        server.of_results("--fail-on", help="Exit with 1 if this fault, or any, is a cause; repeatable."),
+        server.of_results(
+            "--fail-on",
+            help="Exit with 1 if this fault, or any, is a cause, with 4 if there was no time to try it; repeatable.",
+        ),
     ] = None,
     out: Annotated[
         Path | None,
@@ -84,6 +87,7 @@ def command(
 ) -> None:
     """Prove what is wrong with an app on a server, by experiments in which one thing changes."""
     with heavy:
+        from velodrome.model.errors import BadOptionError  # noqa: PLC0415
         from velodrome.report import diagnoses, diagnosis_page, writing  # noqa: PLC0415
         from velodrome.usecases import diagnose  # noqa: PLC0415
         from velodrome.usecases.terms import Knobs  # noqa: PLC0415
@@ -94,7 +98,12 @@ def command(
         return
     check_paths([("--out", out), ("--junit", junit), ("--html", html)])
     failing = tuple(fail_on or ())
-    diagnose.choose_faults(tuple(fault for fault in failing if fault != ANY), ())
+    looked_for = diagnose.choose_faults(tuple(only or ()), tuple(skip or ()))
+    for name in (
+        diagnose.choose_faults(tuple(fault for fault in failing if fault != ANY), ()) if failing else ()
+    ):
+        if ANY not in failing and name not in looked_for:
+            raise BadOptionError("--fail-on", name, "it is not looked for, because of --only or --skip")
     spec = diagnose.DoctorSpec(
         apps.served_spec(context),
         stack,
@@ -123,6 +132,9 @@ def command(
         diagnosis_page.write(html, found)
     if any(ANY in failing or cause.id in failing for cause in found.causes):
         sys.exit(FAILED)
+    if left := [untried.id for untried in found.untried if ANY in failing or untried.id in failing]:
+        tell(f"cannot tell whether {', '.join(left)} is a cause: there was no time to try it")
+        sys.exit(CANNOT_TELL)
 
 
 def register(app: typer.Typer) -> None:

@@ -443,8 +443,8 @@ class Examination:
 
     @property
     def healthy(self) -> bool:
-        """Whether no cause was proven."""
-        return not self.causes
+        """Whether no cause was proven, and none was left out for lack of time."""
+        return not (self.causes or self.untried)
 
     def document(self) -> dict[str, Any]:
         """Return it as plain data (`velodrome/doctor/1`)."""

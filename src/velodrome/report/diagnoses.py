@@ -16,7 +16,7 @@ from velodrome.model.quantity import Interval, duration, number
 from velodrome.report import junit, writing
 from velodrome.report.json import to_json
 from velodrome.report.junit import Case, Outcome, Suite
-from velodrome.report.typeset import paragraph, visible
+from velodrome.report.typeset import paragraph, plural, visible
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -161,18 +161,33 @@ def _lines(found: Examination) -> Iterator[str]:
     yield ""
     for cause in found.causes:
         yield from diagnosis_lines(cause)
-    if found.healthy:
-        yield "✓ no cause was proven"
+    if not found.causes:
+        yield f"{'✓' if found.healthy else '–'} {no_cause(found)}"
     for diagnosis in found.of(Ruling.CANNOT_TELL):
         yield f"? cannot tell          {diagnosis.id}: {diagnosis.reason}"
     if innocent := found.of(Ruling.NOT_A_CAUSE):
         yield f"✓ not the cause        {', '.join(diagnosis.id for diagnosis in innocent)}"
-    for untried in found.untried:
-        yield f"– not tried            {untried.id}: {untried.why}"
+    for why, names in _untried(found).items():
+        yield f"– not tried            {', '.join(names)}: {why}"
     yield from slo_lines(found)
     if found.unexplained is not None:
         yield f"unexplained: {found.unexplained:.0%} of the time of a request under full load"
     yield f"took {duration(found.seconds)}"
+
+
+def no_cause(found: Examination) -> str:
+    """Return that there is no cause, and of how many faults that is not known for lack of time."""
+    count = len(found.untried)
+    were = "was" if count == 1 else "were"
+    return "no cause was proven" + (f", but {plural(count, 'fault')} {were} not tried" if count else "")
+
+
+def _untried(found: Examination) -> dict[str, list[str]]:
+    """Return what was not tried, by the reason."""
+    by_reason: dict[str, list[str]] = {}
+    for untried in found.untried:
+        by_reason.setdefault(untried.why, []).append(untried.id)
+    return by_reason
 
 
 def slo_lines(found: Examination) -> Iterator[str]:

@@ -26,7 +26,7 @@ from velodrome.report.charts import (
     steps,
     ticks_to,
 )
-from velodrome.report.diagnoses import change, comes_of, costs, proof, relative, slo_lines, where
+from velodrome.report.diagnoses import change, comes_of, costs, no_cause, proof, relative, slo_lines, where
 from velodrome.report.html import environment, template_text
 from velodrome.report.typeset import plural, visible
 
@@ -152,17 +152,19 @@ class _Lanes:
         self.drawing.area((left, below - share * BAR), (right, below), colour, hint)
 
 
-def timeline_figure(recorded: Timeline) -> Markup:
-    """Draw what happened when; each lane above the other for the same second."""
+def timeline_figure(recorded: Timeline, *, loop: bool = True) -> Markup:
+    """Draw what happened when; each lane above the other for the same second. `loop`: the app has an event loop."""
     shown = _worst(recorded)
-    lanes = _Lanes(max(recorded.seconds, 1e-9), 2 + len(shown) + len(COUNTERS))
+    lanes = _Lanes(max(recorded.seconds, 1e-9), 1 + loop + len(shown) + len(COUNTERS))
     late = sum(stall.seconds for stall in recorded.stalls)
-    below = lanes.lane(
-        f"Event loop late: {len(recorded.stalls)} times, {significant(late, 2)} s in all"
-        if recorded.stalls
-        else "Event loop: never late"
-    )
-    for stall in recorded.stalls:
+    below = 0.0
+    if loop:
+        below = lanes.lane(
+            f"Event loop late: {len(recorded.stalls)} times, {significant(late, 2)} s in all"
+            if recorded.stalls
+            else "Event loop: never late"
+        )
+    for stall in recorded.stalls if loop else ():
         colour = BLOCKED if stall.blocked_s >= stall.ran_s else COMPUTED
         share = stall.blocked_s / stall.seconds if stall.seconds else 0.0
         hint = (
@@ -280,7 +282,8 @@ def render(found: Examination) -> str:
         "headline": _headline(found),
         "summary": [visible(line) for line in _summary(found)],
         "causes": [_card(diagnosis) for diagnosis in found.causes],
-        "timeline": timeline_figure(timeline) if timeline else None,
+        "timeline": timeline_figure(timeline, loop=_has_loop(found)) if timeline else None,
+        "has_loop": _has_loop(found),
         "timeline_about": _timeline_about(found),
         "screens": [visible(screen.said) for screen in found.screens],
         "slope": slope_figure(slope.data) if slope else None,
@@ -297,8 +300,8 @@ def write(path: Path, found: Examination) -> None:
 
 
 def _headline(found: Examination) -> str:
-    if found.healthy:
-        return "No cause was proven"
+    if not found.causes:
+        return no_cause(found).capitalize()
     return f"{plural(len(found.causes), 'cause')} proven"
 
 
@@ -344,10 +347,19 @@ def _figures(arms: Evidence) -> list[Markup]:
 def _timeline_about(found: Examination) -> str:
     if found.timeline is None:
         return ""
+    beside = " beside its event loop" if _has_loop(found) else ""
     return visible(
         f"{duration(found.timeline.seconds)} of a closed loop ({found.timeline.load}) on the app as it is, with a "
-        "heartbeat beside its event loop: what stands under each other happened in the same moment."
+        f"heartbeat{beside}: what stands under each other happened in the same moment."
     )
+
+
+def _has_loop(found: Examination) -> bool:
+    """Whether the screens saw an event loop; where they did not look, stalls are of one."""
+    seen = [
+        screen.data["loop"] for screen in found.screens if screen.kind == "counter" and "loop" in screen.data
+    ]
+    return bool(seen[0]) if seen else True
 
 
 def _others(found: Examination) -> Iterator[tuple[str, list[tuple[str, str]]]]:

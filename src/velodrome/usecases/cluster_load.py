@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from velodrome.judge.bottleneck import bottleneck, evidence
-from velodrome.model.errors import ClusterAddressError, TooFewCpusError, UsageError
+from velodrome.model.errors import TooFewCpusError, UsageError
 from velodrome.run.cluster import conducting, coordinator, keys, mesh, talking
+from velodrome.run.cluster.address import AUTO, count_local
 from velodrome.run.cluster.conducting import OnEvent, Player
 from velodrome.run.engine import LoadSpec
 from velodrome.run.machine.facts import usable_cpus
@@ -21,10 +22,7 @@ from velodrome.usecases.load import Work
 
 Document = dict[str, Any]
 
-MOST_LOCAL = 64
-"""Agents of one machine: more share its CPUs, and measure each other."""
 LOOPBACK = "127.0.0.1"
-AUTO = "auto"
 LOOK_S, LOOK_RATE = 1.0, 10_000.0
 """How long the look before a load takes, and at which rate at most: one CPU can do it, and at higher rates a request
 costs less, because several are sent at each waking."""
@@ -201,14 +199,13 @@ def reach(agents: str, folder: Path | None) -> Iterator[tuple[str, Path | None]]
     Also on loopback with keys, made for this load alone: who reaches an agent can run code as this user, and others may
     use this machine.
     """
-    if not agents.isdecimal() and agents != AUTO:
+    number = count_local(agents)
+    if number is None:
         yield agents, folder
         return
-    if agents == AUTO or not 1 <= int(agents) <= MOST_LOCAL:
-        raise ClusterAddressError(agents)
     with scratch.hold_folder("keys") as made:
         keys.make(made)
-        with coordinator.coordinating(LOOPBACK, 0, int(agents), scheme="tls", folder=made) as address:
+        with coordinator.coordinating(LOOPBACK, 0, number, scheme="tls", folder=made) as address:
             yield address, made
 
 

@@ -20,8 +20,6 @@ from velodrome.diagnoses.fault import (
     Suspect,
     Unknown,
     catalogue,
-    plateau,
-    third_party_evidence,
 )
 from velodrome.guest import catalog
 from velodrome.guest.injected.bounds import BEYOND
@@ -60,7 +58,6 @@ from velodrome.model.errors import (
     UsageError,
 )
 from velodrome.model.load import Limits, Link
-from velodrome.model.quantity import significant
 from velodrome.model.search import Ending, RateCapacity, RateFound
 from velodrome.model.symptoms import (
     Collected,
@@ -71,7 +68,6 @@ from velodrome.model.symptoms import (
     Slope,
     Stepped,
     Symptoms,
-    Waits,
     Watched,
     Worn,
 )
@@ -87,6 +83,7 @@ from velodrome.usecases.capacity import Search, run_search
 from velodrome.usecases.load_blocks import common
 from velodrome.usecases.quiet import Quiet
 from velodrome.usecases.recording import Record
+from velodrome.usecases.screen_evidence import screen_evidence
 from velodrome.usecases.terms import DEFAULT_KNOBS, Knobs
 from velodrome.usecases.workers import closes
 
@@ -108,12 +105,6 @@ SLOW_S, SLOW_SCREENS = 0.3, 40
 """From where on the screens take longer for what a request takes, and about so many times as long."""
 LOOKS_SHARE = 0.5
 """Of the budget, after which no further situation is looked at: what the screens make likely has to be proven yet."""
-LINE_SHARE = 0.1
-"""Of the time of busy threads, from which on a line of the app is shown."""
-ALONE_WAITS = 0.3
-"""Of the time of a request that is alone, from which on its waits are shown of an app that otherwise computes."""
-WAITS = 2
-"""Of the awaits in which tasks spend most time, so many are shown."""
 MOST_LOSS = 0.95
 """Of the throughput, by a fault in which requests are counted."""
 LOOK_SERVERS = 3
@@ -125,6 +116,7 @@ MOST_AT_ONCE = 200
 ROUNDS = 6
 """So many causes are cured and looked behind, at most."""
 
+MORE = "give more time (--budget)"
 SLO_SHARE, LEAST_SLO_S, MOST_SLO_S = 0.2, 25.0, 60.0
 """Of the budget, for each of two searches of the rate up to which an SLO holds, within these."""
 SLO_LOAD_S, SLO_TOLERANCE, SLO_BOOTS = 2.0, 0.15, 2
@@ -192,12 +184,15 @@ class Sentences(Quiet):
 
 
 def choose_faults(only: tuple[str, ...], skip: tuple[str, ...]) -> dict[str, Fault]:
-    """Return the faults that are looked for, by id. Raises UnknownNameError."""
+    """Return the faults that are looked for, by id. Raises UnknownNameError, UsageError where none is left."""
     every = catalogue()
     for name in (*only, *skip):
         if name not in every:
             raise UnknownNameError("fault", name, tuple(every))
-    return {name: fault for name, fault in every.items() if (not only or name in only) and name not in skip}
+    chosen = {name: fault for name, fault in every.items() if (not only or name in only) and name not in skip}
+    if not chosen:
+        raise UsageError("--only and --skip leave no fault to look for; leave one of them out")
+    return chosen
 
 
 def diagnose(spec: DoctorSpec, follower: Quiet) -> Examination:
@@ -325,6 +320,10 @@ class Case:
         self._looks_end = deadline - (1 - LOOKS_SHARE) * (deadline - time.monotonic())
         self._base = AS_IT_IS
         """The cures so far."""
+        self._kept_s = 0.0
+        """What the search of a rate with the cures is to have of the budget, once there is a cure."""
+        self._unlooked: set[str] = set()
+        """Faults whose situation was not made, because half of the budget was spent before."""
         self._tried: set[tuple[str, str]] = set()
         """Faults with the treatments that were there when they were tried."""
         self._proven: set[tuple[str, str]] = set()
@@ -351,19 +350,22 @@ class Case:
         for evidence in lacks:
             self._follower.said(evidence.said)
         seen = self._screen(first=True)
-        self.screens = (*lacks, *_screen_evidence(seen))
+        self.screens = (*lacks, *screen_evidence(seen))
         self.timeline = seen.watched.timeline if seen.watched else None
         self._follower.screened(self.screens)
         if slo is None:
             self._look_for_causes(seen)
             return
         as_it_is = self._rate(slo)
-        self._deadline -= slo.seconds  # what the other search takes is no experiment's
+        self._kept_s = slo.seconds
         self._look_for_causes(seen)
         conditions = tuple(map(write_condition, slo.conditions))
         if not self._base:
             why = "no cause was cured" if self._causes() else "no cause was proven"
             self.slo = SloHolds(conditions, as_it_is, None, why)
+            return
+        if self._deadline - time.monotonic() < slo.seconds / 2:
+            self.slo = SloHolds(conditions, as_it_is, None, f"the budget was spent; {MORE}")
             return
         cured = self._rate(slo)
         self.slo = SloHolds(conditions, as_it_is, cured)
@@ -410,11 +412,12 @@ class Case:
     def _look_for_causes(self, seen: Symptoms) -> None:
         for _ in range(ROUNDS):
             if not self._round(seen) or self._left_s() < self._screens_s():
+                self._give_up(seen)
                 break
             seen = self._screen()
-        else:
-            return
-        self._give_up(seen)
+        known = {diagnosis.id for diagnosis in self.diagnoses}
+        why = f"half of the budget was spent before it could be looked at; {MORE}"
+        self.untried += [Untried(name, why) for name in sorted(self._unlooked - known)]
 
     def unexplained(self) -> float | None:
         """Return the share of a request's time that is left (`judge.diagnosis.unexplained`); None: not known."""
@@ -430,7 +433,7 @@ class Case:
         return judge.unexplained(first, last, float(self._room()))
 
     def _left_s(self) -> float:
-        return self._deadline - time.monotonic()
+        return self._deadline - time.monotonic() - (self._kept_s if self._base else 0.0)
 
     def _room(self) -> int:
         return min(self._workers(), self._cpus)
@@ -624,7 +627,7 @@ class Case:
         """
         for number, (name, probe) in enumerate(looks):
             if self._met and time.monotonic() > self._looks_end:
-                failed.append(f"{name}: half of the budget was spent on what came before it")
+                self._unlooked.add(name)
                 continue
             try:
                 self._met[name] = situations.meet(server, probe)
@@ -733,6 +736,8 @@ class Case:
                 if not (tried or again) and not self._has(screened.experiments):
                     seconds = self._seconds(screened.experiments[0], seen)
                     found.append((screened.likelihood * screened.loss / seconds, fault, screened))
+            elif fault.name in self._unlooked and isinstance(screened, Unknown):
+                continue
             elif fault.name not in proven:
                 self._replace(_ruled_by_screen(fault, screened))
             elif fault.follows and isinstance(screened, Absent):
@@ -892,9 +897,8 @@ class Case:
         """Tell what would have been tried next."""
         for fault, suspect in self._suspects(seen):
             needed = quantity.duration(self._seconds(suspect.experiments[0], seen))
-            self.untried.append(
-                Untried(fault.name, f"the budget was spent; likely, since {suspect.why}; about {needed} more")
-            )
+            why = f"likely, since {suspect.why}, but the budget has not the {needed} it takes; {MORE}"
+            self.untried.append(Untried(fault.name, why))
 
 
 def _change(experiment: Experiment, base: Treatment) -> tuple[str, str, str]:
@@ -947,57 +951,3 @@ def _version(text: str) -> tuple[int, int]:
     """Return the first two numbers of a version of Python; (0, 0): it is not known."""
     parts = text.split(".")
     return (int(parts[0]), int(parts[1])) if len(parts) > 1 and parts[1].isdecimal() else (0, 0)
-
-
-def _longest_waits(watched: Watched, least: float) -> list[tuple[float, Waits]]:
-    """Return where tasks wait most, each with its share of all waits in the app's own code.
-
-    Empty: together they wait for a smaller part of the time than `least`, on average.
-    """
-    inner = [wait for wait in watched.waits if wait.inner]
-    every = sum(wait.seconds for wait in inner)
-    if every < least * watched.looked_s:
-        return []
-    return [(wait.seconds / every, wait) for wait in inner[:WAITS] if wait.seconds >= LINE_SHARE * every]
-
-
-def _screen_evidence(seen: Symptoms) -> Iterator[Evidence]:
-    """Yield what the screens saw, for people and for the document."""
-    yield from plateau(seen)
-    if seen.slope is not None and (worst := max(point.errors for point in seen.slope.points)) > judge.WRONG:
-        yield Evidence(
-            "errors",
-            f"up to {worst:.0%} of the requests are not answered right, and what these take is not judged: mend that "
-            "first, or declare what is right (--request 'GET /path -> 503', or a file of requests with --requests)",
-            {"share": worst, "points": [[point.connections, point.errors] for point in seen.slope.points]},
-        )
-    if (watched := seen.watched) is not None:
-        late, blocked = (one / watched.seconds for one in (watched.late_s, watched.blocked_s))
-        loop = f"event loop late for {late:.1%} of the time, blocked for {blocked:.1%}"
-        sentence = loop if watched.loop else "no asyncio event loop"
-        yield Evidence(
-            "counter", sentence, {"late_share": late, "blocked_share": blocked, "loop": watched.loop}
-        )
-        if lines := [line for line in watched.lines if line.share >= LINE_SHARE]:
-            each = (f"{line.share:.0%} at {line.place}: {line.text}".removesuffix(": ") for line in lines)
-            yield Evidence(
-                "lines", f"busy threads are {'; '.join(each)}", {"lines": [vars(line) for line in lines]}
-            )
-        # What computes is not waited for; but a request that is alone may wait all the same.
-        waiting = seen.watched_alone if seen.computes else watched
-        if waiting is not None and (waits := _longest_waits(waiting, ALONE_WAITS if seen.computes else 0.0)):
-            who = "a request that is alone waits" if seen.computes else "tasks wait"
-            each = (f"{share:.0%} at {wait.place}: {wait.text} (up to {wait.most})" for share, wait in waits)
-            data = {
-                "waits": [{"place": wait.place, "share": share, "most": wait.most} for share, wait in waits]
-            }
-            yield Evidence("waits", f"{who} {'; '.join(each)}", data)
-    yield from third_party_evidence(seen)
-    if (reused := seen.reused) is not None:
-        sentence = (
-            f"p50 {significant(reused.first_ms)} ms on fresh connections, {significant(reused.later_ms)} ms on "
-            "a reused one"
-        )
-        yield Evidence("latency", sentence, {"first_ms": reused.first_ms, "later_ms": reused.later_ms})
-    for why in seen.failed:
-        yield Evidence("failed", why)

@@ -28,7 +28,6 @@ from velodrome.model.claim import Experiment, Finding
 from velodrome.model.errors import (
     AgentsGoneError,
     BadOptionError,
-    ClusterAddressError,
     ResultsError,
     ResultsExistError,
 )
@@ -312,9 +311,9 @@ def seen_from_here(
 
     Raises as `hosts_of`, but for agents of this machine, which would have to be started first, only where none are to.
     """
-    if agents.isdecimal():
-        if int(agents) < 1:
-            raise ClusterAddressError(agents)
+    from velodrome.run.cluster.address import count_local  # noqa: PLC0415 - most races have no agents
+
+    if agents and count_local(agents) is not None:
         on.refuse_without(agents)
         yield None, (f"{agents} agents of this machine are started first; who does what follows from that",)
         return

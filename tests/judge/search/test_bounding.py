@@ -4,13 +4,22 @@ from tests.judge import made
 
 from velodrome.judge.search.holding import bounding, of_the_lab, of_the_moment
 from velodrome.model.load import Link
-from velodrome.model.measurement import Flag, FlagKind, Measurement, Placement, Severity
+from velodrome.model.measurement import CpuLosses, Flag, FlagKind, Measurement, Placement, Severity
 from velodrome.model.search import Bound
 
 
 def measured(rps: float, cpu_us: float, mean_ms: float, cpus: tuple[int, ...] = (0, 1)) -> Measurement:
     found = made.measured(made.trial("one"), rps, cpu_us=cpu_us, mean_ms=mean_ms)
     return replace(found, placement=Placement(cpus, (2,), (2,), False, "affinity"))
+
+
+def test_a_cpu_that_others_had_is_no_wait_of_the_app() -> None:
+    found = measured(480, 500, 20, cpus=(0,))
+    lost = CpuLosses((0,), 0.0, 0.74 * found.load.duration_s)
+    crowded = bounding(replace(found, host=replace(found.host, server_cpus=lost)), slots=None, workers=1)
+    assert crowded.bound is Bound.OTHER
+    assert "74 %" in crowded.sentence
+    assert crowded.sentence != bounding(found, slots=None, workers=1).sentence
 
 
 def test_a_full_cpu_bounds() -> None:

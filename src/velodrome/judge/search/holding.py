@@ -469,6 +469,14 @@ def bounding(measured: Measurement, slots: int | None, workers: int) -> Bottom:
         whose = "its CPU is" if had == 1 else f"its {had} CPUs are"
         note = " (one process computes on one CPU at a time)" if had < cpus else ""
         return Bottom(Bound.CPU, f"{whose} in use to {quantity.percent(min(used / had, 1.0))}{note}")
+    others = measured.host.server_cpus
+    taken = (others.other_cpu_s or 0.0) / span if others else 0.0
+    if taken > used and used + taken >= FULL * had:
+        return Bottom(
+            Bound.OTHER,
+            f"its CPU is in use to {quantity.percent(used / had)}, and other programs had "
+            f"{quantity.percent(min(taken / had, 1.0))} of it: end them, and measure again",
+        )
     mean_ms = measured.load.sent.mean
     if slots is not None and mean_ms is not None:
         # On the way a request holds no slot.

@@ -20,22 +20,31 @@ class ClusterMissingError(UsageError):
 
 
 class ClusterAddressError(UsageError):
-    """Raised for text that is no address of a coordinator, and no number of agents."""
+    """Raised for text that is no address of a coordinator, and no number of agents that one machine carries."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, most: int) -> None:
         super().__init__(
-            f"'{text}' is no address of a coordinator; write tls://host:8786, or a number of agents on this machine"
+            f"'{text}' is no address of a coordinator; write tls://host:8786, or a number of agents on this machine, "
+            f"1 to {most}"
         )
 
 
 class ClusterKeysError(UsageError):
-    """Raised for certificates that are missing, expired or unreadable, or that would be written over."""
+    """Raised for certificates that are missing, expired or unreadable."""
 
     def __init__(self, file: str, why: str) -> None:
         super().__init__(
             f"the cluster's certificate {file} cannot be used: {why}. Make new ones in a new folder with "
-            "velodrome cluster keys --out FOLDER, copy it to every host, and name it with --keys"
+            "velodrome cluster keys --out FOLDER, copy ca.pem, host.pem and host.key to every host, and name their "
+            "folder with --keys"
         )
+
+
+class KeysThereError(UsageError):
+    """Raised where new certificates would be written over others."""
+
+    def __init__(self, file: str) -> None:
+        super().__init__(f"{file} is there already, and is not written over; name a new folder with --out")
 
 
 class PlainTcpError(UsageError):

@@ -9,6 +9,22 @@ from velodrome.model.errors import ClusterAddressError, PlainTcpError
 
 PORT = 8786
 """Dask's own."""
+MOST_LOCAL = 64
+"""Agents of one machine: more share its CPUs, and measure each other."""
+AUTO = "auto"
+"""As many agents of this machine as a load needs, where a look before it can tell."""
+
+
+def count_local(agents: str) -> int | None:
+    """Return how many agents of this machine a text means; None: it is to be the address of a coordinator.
+
+    Raises ClusterAddressError.
+    """
+    if not agents.lstrip("+-").isdecimal() and agents != AUTO:
+        return None
+    if not (agents.isascii() and agents.isdecimal() and 1 <= int(agents) <= MOST_LOCAL):
+        raise ClusterAddressError(agents, MOST_LOCAL)
+    return int(agents)
 
 
 @dataclass(frozen=True)
@@ -29,15 +45,14 @@ class Address:
         try:
             host, port = parts.hostname or "", parts.port or PORT
         except ValueError as error:
-            raise ClusterAddressError(text) from error
-        # A host begins with no hyphen: that is a negative number of agents.
+            raise ClusterAddressError(text, MOST_LOCAL) from error
         if (
             not host
             or host.startswith("-")
             or parts.scheme not in ("", "tls", "tcp")
             or parts.path not in ("", "/")
         ):
-            raise ClusterAddressError(text)
+            raise ClusterAddressError(text, MOST_LOCAL)
         return cls(parts.scheme or ("tcp" if is_loopback(host) else "tls"), host, port)
 
     def __str__(self) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from velodrome.model.errors import ClusterKeysError, ClusterMissingError
+from velodrome.model.errors import ClusterKeysError, ClusterMissingError, KeysThereError
 
 VARIABLE = "VELODROME_CLUSTER_KEYS"
 """Names another folder than the usual one."""
@@ -57,7 +57,10 @@ def contents(keys: Keys) -> dict[str, str]:
 
 
 def write_keys(folder: Path, files: Mapping[str, bytes | str]) -> Keys:
-    """Write files of keys that are not there yet into a folder, for its owner alone. Raises ClusterKeysError."""
+    """Write files of keys that are not there yet into a folder, for its owner alone.
+
+    Raises ClusterKeysError, KeysThereError.
+    """
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         for name, content in files.items():
@@ -65,7 +68,7 @@ def write_keys(folder: Path, files: Mapping[str, bytes | str]) -> Keys:
             with open(number, "wb") as file:
                 file.write(content.encode() if isinstance(content, str) else content)
     except FileExistsError as error:
-        raise ClusterKeysError(str(error.filename), "it is there already, and is not written over") from error
+        raise KeysThereError(str(error.filename)) from error
     except OSError as error:
         raise ClusterKeysError(str(folder), error.strerror or str(error)) from error
     return Keys(folder)
