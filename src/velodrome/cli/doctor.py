@@ -133,7 +133,7 @@ def command(
     if any(ANY in failing or cause.id in failing for cause in found.causes):
         sys.exit(FAILED)
     if left := [untried.id for untried in found.untried if ANY in failing or untried.id in failing]:
-        tell(f"cannot tell whether {', '.join(left)} is a cause: there was no time to try it")
+        tell(f"--fail-on cannot tell: there was no time to try {', '.join(left)}")
         sys.exit(CANNOT_TELL)
 
 
