@@ -641,6 +641,25 @@ def test_a_server_that_hangs_is_followed_by_a_fresh_one_for_what_is_left_to_look
     assert len(stood) == 2 + len(hangs_after)
 
 
+@pytest.mark.parametrize(("budget_s", "looked"), [(100.0, True), (1.0, False)])
+def test_what_half_of_the_budget_was_too_short_for_is_looked_at_when_no_experiment_needs_the_rest(
+    monkeypatch: pytest.MonkeyPatch, budget_s: float, looked: bool
+) -> None:
+    def found(seen: Symptoms) -> Screened:
+        return Absent("it was met") if "late" in seen.met else Unknown("nobody looked")
+
+    server = SimpleNamespace(
+        booted=SimpleNamespace(server=SimpleNamespace(exit=lambda: None)), warm=lambda: None
+    )
+    monkeypatch.setattr(situations, "meet", lambda *_: Met(0, 16))
+    monkeypatch.setattr(doctor, "standing", lambda *_: nullcontext(server))
+    case = Scripted([replace(looking("late", 5.0), screen=found)], {}, budget_s)
+    case._unlooked = {"late"}
+    case._look_for_causes(SEEN)
+    assert [diagnosis.ruling for diagnosis in case.diagnoses] == [Ruling.NOT_A_CAUSE] * looked
+    assert [untried.id for untried in case.untried] == ["late"] * (not looked)
+
+
 def test_a_situation_that_no_fresh_server_bears_is_left_out_and_the_others_are_made(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -6,7 +6,7 @@ Two faults at once are common, and one hides the other: once a cause is cured, a
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -411,10 +411,16 @@ class Case:
 
     def _look_for_causes(self, seen: Symptoms) -> None:
         for _ in range(ROUNDS):
-            if not self._round(seen) or self._left_s() < self._screens_s():
+            if self._round(seen):
+                if self._left_s() < self._screens_s():
+                    self._give_up(seen)
+                    break
+                seen = self._screen()
+            elif (later := self._look_later(seen)) is not None:
+                seen = later
+            else:
                 self._give_up(seen)
                 break
-            seen = self._screen()
         known = {diagnosis.id for diagnosis in self.diagnoses}
         why = f"half of the budget was spent before it could be looked at; {MORE}"
         self.untried += [Untried(name, why) for name in sorted(self._unlooked - known)]
@@ -610,10 +616,15 @@ class Case:
 
     def _looks(self) -> list[tuple[str, Probe]]:
         """Return the situations that a fault is to be seen in, where they are still to be made, the shortest first."""
+        return [] if self._met else self._probes(self._faults)
+
+    def _probes(self, names: Iterable[str]) -> list[tuple[str, Probe]]:
+        """Return in which situation each of these faults is looked for, the shortest first."""
         setting = self._setting()
-        if self._met or not setting.plain:
+        if not setting.plain:
             return []
-        every = {fault.name: fault.look(setting) for fault in self._faults.values() if fault.look is not None}
+        faults = [self._faults[name] for name in names]
+        every = {fault.name: fault.look(setting) for fault in faults if fault.look is not None}
         chosen = [(name, probe) for name, probe in every.items() if probe is not None]
         # A burst is still being answered when it is over: what is short is tried first.
         return sorted(chosen, key=lambda one: (one[1].ends, one[1].seconds))
@@ -641,6 +652,21 @@ class Case:
             if server.booted.server.exit() is not None:
                 return looks[number + 1 :]
         return []
+
+    def _look_later(self, seen: Symptoms) -> Symptoms | None:
+        """Make the situations for which half of the budget was too short, where no experiment needs the rest of it.
+
+        None: there are none, or no time for one.
+        """
+        chosen = self._probes(sorted(self._unlooked))
+        if not chosen or self._left_s() < self._boot_s + chosen[0][1].seconds:
+            return None
+        self._unlooked.clear()
+        longest = max(probe.seconds for _, probe in chosen)
+        self._looks_end = time.monotonic() + max(self._left_s() - longest, 0.0)
+        failed = list(seen.failed)
+        self._look_on_fresh_servers(chosen, failed)
+        return replace(seen, met=dict(self._met), failed=tuple(failed))
 
     def _look_on_fresh_servers(self, looks: list[tuple[str, Probe]], failed: list[str]) -> None:
         """Make what is left, each time a server does not answer any more on another one."""
