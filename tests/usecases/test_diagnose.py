@@ -29,7 +29,7 @@ from velodrome.model.diagnosis import (
     Treatment,
     surest_first,
 )
-from velodrome.model.errors import NoServerError, UnknownNameError, UpstreamError
+from velodrome.model.errors import NoServerError, TooSlowError, UnknownNameError, UpstreamError
 from velodrome.model.load import Limits
 from velodrome.model.quantity import Interval
 from velodrome.model.search import Ending, RateCapacity, RateFound
@@ -698,6 +698,7 @@ def test_a_server_that_dies_with_the_most_throughput_is_followed_by_a_fresh_one_
         return ((points[0].rps, points[-1].rps),) * 3
 
     monkeypatch.setattr(doctor, "standing", stands)
+    monkeypatch.setattr(screens, "first", lambda _: 0.001)
     monkeypatch.setattr(screens, "alone", lambda _: points[0])
     monkeypatch.setattr(screens, "climb", lambda *_, first, also: (points, ""))
     monkeypatch.setattr(screens, "fresh_and_reused", lambda *_: SEEN.reused)
@@ -715,6 +716,21 @@ def test_a_server_that_dies_with_the_most_throughput_is_followed_by_a_fresh_one_
     assert (slope.knee, looked, len(failed)) == (SEEN.slope.knee, [1], 1)
     assert worn == [0], "the one that may have been used up"
     assert case._in_use.descriptors[-1] == (5000, 500.0)
+
+
+@pytest.mark.parametrize(
+    ("took", "budget_s", "refused"),
+    [((8.0, 8.0), 30.0, True), ((8.0, 0.01), 30.0, False), ((8.0, 8.0), 1e6, False), ((0.01,), 0.0, False)],
+)
+def test_an_app_whose_screens_take_longer_than_the_budget_is_refused_before_a_crowd_unless_only_its_first_was_slow(
+    monkeypatch: pytest.MonkeyPatch, took: tuple[float, ...], budget_s: float, refused: bool
+) -> None:
+    asked = iter(took)
+    monkeypatch.setattr(screens, "first", lambda _: next(asked))
+    case = Scripted([suspected("a")], {}, budget_s)
+    with pytest.raises(TooSlowError) if refused else nullcontext():
+        case._refuse_slow(cast(Standing, object()))
+    assert list(asked) == []
 
 
 def test_a_cause_that_has_no_cure_here_is_found_once_whatever_is_cured_behind_it() -> None:

@@ -76,6 +76,8 @@ SCALES = 0.9
 """Of what as many times the connections would do: throughput that is proportional to them."""
 FLAT = 2
 """Numbers of connections, one after the other, that add nothing, after which it stops."""
+FIRST_S = 0.1
+"""Of the look at one request, after which an app may be refused: a few answers, or one."""
 SHORT_S, LONG_S, ANSWERS = 0.6, 4.0, 12
 """A closed loop lasts as long as so many answers take one after the other, within these."""
 CLIMBED = 8
@@ -85,6 +87,13 @@ FEWEST = 3
 PAIRS, SLOW_PAIRS = 3, 2
 """Of the two ends; fewer where a load takes longer than `LONG_LOAD_S`."""
 LONG_LOAD_S = 2.0
+
+
+def first(server: Standing) -> float:
+    """Return about how long a request takes that is alone, seconds: the fastest of a few. Raises NoServerError."""
+    measured = server.run_closed_loop(1, FIRST_S)
+    took_ms = measured.load.fastest_ms
+    return took_ms / 1000 if took_ms is not None else 1 / _of(1, measured).rps
 
 
 def alone(server: Standing) -> Point:
