@@ -75,7 +75,7 @@ EXAMPLES = {
     "server_on": 'server_on="host"',
     "setup": 'setup="./fill-database"',
     "slo": 'slo="p99 < 200ms", or several: slo=["p99 < 200ms", "errors < 0.1%"]',
-    "stack": 'stack="uvicorn"',
+    "stack": 'stack="waitress"',
     "study": 'the name of a study, such as "first-lap", or its file, "./study.toml"',
     "target": f'a URL, such as "http://127.0.0.1:8000/", or {APP}',
     "teardown": 'teardown="./empty-database"',

@@ -24,6 +24,7 @@ from velodrome.model.errors import (
     AgentsDifferError,
     ClusterKeysError,
     CoordinatorError,
+    KeysThereError,
     NoAgentsError,
     TooFewCpusError,
     UsageError,
@@ -334,7 +335,7 @@ def test_no_agents_and_no_keys_are_reported(
     keys.make(folder, days=0)
     with pytest.raises(ClusterKeysError, match="expired"):
         talking.security("tls", folder)
-    with pytest.raises(ClusterKeysError, match="already"):
+    with pytest.raises(KeysThereError, match=r"ca\.key"):
         keys.make(folder)
 
 
