@@ -582,7 +582,7 @@ def test_half_of_the_budget_is_left_for_experiments_whatever_looks_take(
     assert case._look(cast(Standing, standing), case._looks(), failed) == []
     assert met == looked
     assert failed == []
-    assert case._unlooked == {"first", "second", "third"} - set(looked)
+    assert case._postponed == {"first", "second", "third"} - set(looked)
 
 
 def test_what_there_was_no_time_to_look_at_is_not_tried_and_no_app_is_healthy_by_that() -> None:
@@ -594,7 +594,7 @@ def test_what_there_was_no_time_to_look_at_is_not_tried_and_no_app_is_healthy_by
         replace(suspected("late"), screen=unlooked),
     ]
     case = Scripted(faults, {})
-    case._unlooked = {"seen", "late"}
+    case._postponed = {"seen", "late"}
     case._look_for_causes(SEEN)
     assert [diagnosis.id for diagnosis in case.diagnoses] == ["seen"]
     assert [untried.id for untried in case.untried] == ["late"]
@@ -605,7 +605,7 @@ def test_what_there_was_no_time_to_look_at_is_not_tried_and_no_app_is_healthy_by
 
 def test_time_that_the_search_with_cures_is_to_have_is_kept_only_once_there_is_a_cure() -> None:
     case = Scripted([suspected("a")], {}, 100.0)
-    case._kept_s = 60.0
+    case._reserved_s = 60.0
     assert case._left_s() > 90
     case._base = case._base.plus(BEATING)
     assert case._left_s() < 45
@@ -654,7 +654,7 @@ def test_what_half_of_the_budget_was_too_short_for_is_looked_at_when_no_experime
     monkeypatch.setattr(situations, "meet", lambda *_: Met(0, 16))
     monkeypatch.setattr(doctor, "standing", lambda *_: nullcontext(server))
     case = Scripted([replace(looking("late", 5.0), screen=found)], {}, budget_s)
-    case._unlooked = {"late"}
+    case._postponed = {"late"}
     case._look_for_causes(SEEN)
     assert [diagnosis.ruling for diagnosis in case.diagnoses] == [Ruling.NOT_A_CAUSE] * looked
     assert [untried.id for untried in case.untried] == ["late"] * (not looked)

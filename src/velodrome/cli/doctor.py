@@ -92,18 +92,16 @@ def command(
         from velodrome.usecases import diagnose  # noqa: PLC0415
         from velodrome.usecases.terms import Knobs  # noqa: PLC0415
 
+    looked_for = diagnose.choose_faults(tuple(only or ()), tuple(skip or ()))
     if show:
-        every = diagnose.choose_faults(tuple(only or ()), tuple(skip or ()))
-        print("\n".join(diagnoses.listing(every.values())))
+        print("\n".join(diagnoses.listing(looked_for.values())))
         return
     check_paths([("--out", out), ("--junit", junit), ("--html", html)])
     failing = tuple(fail_on or ())
-    looked_for = diagnose.choose_faults(tuple(only or ()), tuple(skip or ()))
-    for name in (
-        diagnose.choose_faults(tuple(fault for fault in failing if fault != ANY), ()) if failing else ()
-    ):
-        if ANY not in failing and name not in looked_for:
-            raise BadOptionError("--fail-on", name, "it is not looked for, because of --only or --skip")
+    if named := tuple(name for name in failing if name != ANY):
+        diagnose.choose_faults(named, ())  # refuses what is no fault
+    if ANY not in failing and (away := [name for name in named if name not in looked_for]):
+        raise BadOptionError("--fail-on", away[0], "it is not looked for, because of --only or --skip")
     spec = diagnose.DoctorSpec(
         apps.served_spec(context),
         stack,

@@ -12,7 +12,7 @@ from typing import Any
 from markupsafe import Markup
 
 from velodrome.model import quantity
-from velodrome.model.diagnosis import Diagnosis, Evidence, Examination, Ruling, Sampled, Timeline
+from velodrome.model.diagnosis import Diagnosis, Evidence, Examination, Ruling, Sampled, Stall, Timeline
 from velodrome.model.quantity import duration, significant
 from velodrome.report import names, writing
 from velodrome.report.charts import (
@@ -156,21 +156,8 @@ def timeline_figure(recorded: Timeline, *, loop: bool = True) -> Markup:
     """Draw what happened when; each lane above the other for the same second. `loop`: the app has an event loop."""
     shown = _worst(recorded)
     lanes = _Lanes(max(recorded.seconds, 1e-9), 1 + loop + len(shown) + len(COUNTERS))
-    late = sum(stall.seconds for stall in recorded.stalls)
-    below = 0.0
     if loop:
-        below = lanes.lane(
-            f"Event loop late: {len(recorded.stalls)} times, {significant(late, 2)} s in all"
-            if recorded.stalls
-            else "Event loop: never late"
-        )
-    for stall in recorded.stalls if loop else ():
-        colour = BLOCKED if stall.blocked_s >= stall.ran_s else COMPUTED
-        share = stall.blocked_s / stall.seconds if stall.seconds else 0.0
-        hint = (
-            f"at {stall.at_s:.2f} s for {significant(1000 * stall.seconds)} ms, blocked for {share:.0%} of it"
-        )
-        lanes.bar((stall.at_s, stall.seconds), below, colour, hint)
+        _stalls(lanes, recorded.stalls)
     for number, place in enumerate(shown):
         colour = COLOURS[(2 + number) % len(COLOURS)]
         below = lanes.lane(f"  in {visible(recorded.stacks[place][0])}", MUTED)
@@ -182,6 +169,23 @@ def timeline_figure(recorded: Timeline, *, loop: bool = True) -> Markup:
     for counter in COUNTERS:
         _draw_counter(lanes, recorded.counts, counter)
     return lanes.drawing.svg("What happened when, lane by lane", below=34)
+
+
+def _stalls(lanes: _Lanes, stalls: Sequence[Stall]) -> None:
+    """Draw when the event loop was late."""
+    late = sum(stall.seconds for stall in stalls)
+    below = lanes.lane(
+        f"Event loop late: {len(stalls)} times, {significant(late, 2)} s in all"
+        if stalls
+        else "Event loop: never late"
+    )
+    for stall in stalls:
+        colour = BLOCKED if stall.blocked_s >= stall.ran_s else COMPUTED
+        share = stall.blocked_s / stall.seconds if stall.seconds else 0.0
+        hint = (
+            f"at {stall.at_s:.2f} s for {significant(1000 * stall.seconds)} ms, blocked for {share:.0%} of it"
+        )
+        lanes.bar((stall.at_s, stall.seconds), below, colour, hint)
 
 
 def _worst(recorded: Timeline) -> list[int]:

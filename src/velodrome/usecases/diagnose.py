@@ -320,9 +320,9 @@ class Case:
         self._looks_end = deadline - (1 - LOOKS_SHARE) * (deadline - time.monotonic())
         self._base = AS_IT_IS
         """The cures so far."""
-        self._kept_s = 0.0
+        self._reserved_s = 0.0
         """What the search of a rate with the cures is to have of the budget, once there is a cure."""
-        self._unlooked: set[str] = set()
+        self._postponed: set[str] = set()
         """Faults whose situation was not made, because half of the budget was spent before."""
         self._tried: set[tuple[str, str]] = set()
         """Faults with the treatments that were there when they were tried."""
@@ -357,7 +357,7 @@ class Case:
             self._look_for_causes(seen)
             return
         as_it_is = self._rate(slo)
-        self._kept_s = slo.seconds
+        self._reserved_s = slo.seconds
         self._look_for_causes(seen)
         conditions = tuple(map(write_condition, slo.conditions))
         if not self._base:
@@ -423,7 +423,7 @@ class Case:
                 break
         known = {diagnosis.id for diagnosis in self.diagnoses}
         why = f"half of the budget was spent before it could be looked at; {MORE}"
-        self.untried += [Untried(name, why) for name in sorted(self._unlooked - known)]
+        self.untried += [Untried(name, why) for name in sorted(self._postponed - known)]
 
     def unexplained(self) -> float | None:
         """Return the share of a request's time that is left (`judge.diagnosis.unexplained`); None: not known."""
@@ -439,7 +439,7 @@ class Case:
         return judge.unexplained(first, last, float(self._room()))
 
     def _left_s(self) -> float:
-        return self._deadline - time.monotonic() - (self._kept_s if self._base else 0.0)
+        return self._deadline - time.monotonic() - (self._reserved_s if self._base else 0.0)
 
     def _room(self) -> int:
         return min(self._workers(), self._cpus)
@@ -649,7 +649,7 @@ class Case:
         """
         for number, (name, probe) in enumerate(looks):
             if self._met and time.monotonic() > self._looks_end:
-                self._unlooked.add(name)
+                self._postponed.add(name)
                 continue
             try:
                 self._met[name] = situations.meet(server, probe)
@@ -669,10 +669,10 @@ class Case:
 
         None: there are none, or no time for one.
         """
-        chosen = self._probes(sorted(self._unlooked))
+        chosen = self._probes(sorted(self._postponed))
         if not chosen or self._left_s() < self._boot_s + chosen[0][1].seconds:
             return None
-        self._unlooked.clear()
+        self._postponed.clear()
         longest = max(probe.seconds for _, probe in chosen)
         self._looks_end = time.monotonic() + max(self._left_s() - longest, 0.0)
         failed = list(seen.failed)
@@ -773,7 +773,7 @@ class Case:
                 if not (tried or again) and not self._has(screened.experiments):
                     seconds = self._seconds(screened.experiments[0], seen)
                     found.append((screened.likelihood * screened.loss / seconds, fault, screened))
-            elif fault.name in self._unlooked and isinstance(screened, Unknown):
+            elif fault.name in self._postponed and isinstance(screened, Unknown):
                 continue
             elif fault.name not in proven:
                 self._replace(_ruled_by_screen(fault, screened))

@@ -313,7 +313,7 @@ def seen_from_here(
     """
     from velodrome.run.cluster.address import count_local  # noqa: PLC0415 - most races have no agents
 
-    if agents and count_local(agents) is not None:
+    if count_local(agents) is not None:
         on.refuse_without(agents)
         yield None, (f"{agents} agents of this machine are started first; who does what follows from that",)
         return

@@ -48,7 +48,7 @@ class Address:
             raise ClusterAddressError(text, MOST_LOCAL) from error
         if (
             not host
-            or host.startswith("-")
+            or host.startswith("-")  # an option, or a negative number
             or parts.scheme not in ("", "tls", "tcp")
             or parts.path not in ("", "/")
         ):
