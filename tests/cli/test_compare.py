@@ -91,11 +91,13 @@ def test_a_setup_that_fails_ends_it_before_anything(tmp_path: Path) -> None:
 def terminated(where: Path, began: str, *words: str) -> int:
     """Run `velodrome compare` and end it by SIGTERM once a file that matches is there; return its exit code."""
     command = [sys.executable, "-m", "velodrome", "compare", *words, "--teardown", "touch torn-down"]
-    env = {**os.environ, "VELODROME_CACHE": str(where / "cache")}
+    (where / "scratch").mkdir()
+    env = {**os.environ, "VELODROME_CACHE": str(where / "cache"), "TMPDIR": str(where / "scratch")}
     with subprocess.Popen(command, cwd=where, env=env, stderr=subprocess.DEVNULL) as process:
         until = time.monotonic() + 30
-        while not list(where.glob(began)) and time.monotonic() < until:
+        while not list(where.glob(began)):
             assert process.poll() is None
+            assert time.monotonic() < until, f"there is no {began}"
             time.sleep(0.02)
         process.send_signal(signal.SIGTERM)
         return process.wait(30)
@@ -109,9 +111,9 @@ def test_the_one_after_runs_when_the_one_before_is_terminated(tmp_path: Path) ->
 
 def test_the_one_after_runs_when_the_first_look_is_terminated_and_nothing_is_left(tmp_path: Path) -> None:
     (tmp_path / "hanging.py").write_text("import time\n\ntime.sleep(600)\n")
-    assert terminated(tmp_path, "cache/looks/look-*", "hanging:app") == 130
+    assert terminated(tmp_path, "scratch/velodrome-*/look-*", "hanging:app") == 130
     assert (tmp_path / "torn-down").exists()
-    assert list(tmp_path.glob("cache/looks/look-*")) == []
+    assert list((tmp_path / "scratch").iterdir()) == []
 
 
 def test_a_stack_that_cannot_serve_the_app_is_refused_with_the_cure(tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 """`velodrome doctor`: what it looks for, and what is refused before anything is started."""
 
+import json
+
 import pytest
 from tests.cli.running import velodrome
 
@@ -12,6 +14,14 @@ def test_the_list_explains_every_fault_of_the_catalogue() -> None:
     for name, fault in catalogue().items():
         assert name in ended.stdout
         assert fault.proof in ended.stdout
+
+
+def test_the_list_is_read_by_programs_too() -> None:
+    ended = velodrome(None, "doctor", "--list", "--only", "nodelay", "--json")
+    (listed,) = json.loads(ended.stdout)
+    assert listed["id"] == "nodelay"
+    assert listed["proven"] == catalogue()["nodelay"].proof
+    assert listed["met_in"]
 
 
 def test_the_list_can_be_narrowed() -> None:

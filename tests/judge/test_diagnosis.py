@@ -6,9 +6,19 @@ import numpy as np
 import pytest
 from tests.ward.made import PROBE, arms, counts, rising
 
-from velodrome.judge.diagnosis import LEVEL, LOOKS, Judged, judge_arms, judge_counts, slope, unexplained
+from velodrome.judge.diagnosis import (
+    LEVEL,
+    LOOKS,
+    Judged,
+    disturbances,
+    judge_arms,
+    judge_counts,
+    slope,
+    unexplained,
+)
 from velodrome.judge.statistics import more_by_chance
-from velodrome.model.diagnosis import Arms, Counts, Ruling
+from velodrome.model.diagnosis import Arms, Counts, Disturbance, Ruling
+from velodrome.model.measurement import Flag, FlagKind, Severity
 from velodrome.model.symptoms import Point
 
 
@@ -201,3 +211,19 @@ def test_equal_arms_of_a_probe_are_accused_in_one_percent_at_most(share: float) 
                 break
     assert accused <= runs * LEVEL + 3 * (runs * LEVEL) ** 0.5
     assert PROBE.worth == 0.2
+
+
+def test_loads_in_which_the_machine_was_others_are_counted_with_the_worst_of_them() -> None:
+    def flag(kind: FlagKind, severity: Severity, share: float) -> Flag:
+        return Flag(kind, severity, f"{kind} {share}", "", {"share": share})
+
+    few = flag(FlagKind.OTHER_LOAD, Severity.INVALID, 0.2)
+    much = flag(FlagKind.OTHER_LOAD, Severity.INVALID, 0.7)
+    noted = flag(FlagKind.CPU_STEAL, Severity.NOTE, 0.02)
+    stolen = flag(FlagKind.CPU_STEAL, Severity.INVALID, 0.1)
+    of_the_server = flag(FlagKind.ERRORS, Severity.INVALID, 0.9)
+    assert disturbances([(few,), (), (noted, of_the_server), (much, stolen)]) == (
+        Disturbance("other-load", 2, 4, "other-load 0.7"),
+        Disturbance("cpu-steal", 1, 4, "cpu-steal 0.1"),
+    )
+    assert disturbances([]) == ()

@@ -54,7 +54,7 @@ def whole() -> RateCapacity:
         overload=overload,
         cold_start_s=Interval(0.58, 0.62, 0.71),
         cold_starts=6,
-        left_out=("overload at 200 %: its budget of 5 min was spent",),
+        left_out=("overload at 200 %: too little was left of its budget of 5 min",),
         folder="runs/my run",
     )
 

@@ -10,6 +10,7 @@ from velodrome.model.diagnosis import (
     Collection,
     Cure,
     Diagnosis,
+    Disturbance,
     Evidence,
     Examination,
     Figures,
@@ -150,6 +151,11 @@ def ill() -> Examination:
         FOLDER,
         SLO,
         TIMELINE,
+        disturbed=(
+            Disturbance(
+                "other-load", 4, 46, "Other programs used 62 % of the server's CPU, 'cc1' most of all."
+            ),
+        ),
     )
 
 

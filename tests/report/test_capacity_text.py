@@ -48,7 +48,7 @@ def test_latency_over_load_overload_and_cold_start_stand_below_the_answer_and_wh
     assert "At 120 % for 6 s: 405/s answered, back to normal 3 s after." in text
     assert "(2.1 % never right), not back to normal within 15 s." in text
     assert "0.62 s (0.58 to 0.71 s, 6 boots)" in text
-    assert "overload at 200 %: its budget of 5 min was spent" in text
+    assert "overload at 200 %: too little was left of its budget of 5 min" in text
     assert "velodrome judge 'runs/my run'" in text
     assert text.index("412/s [404, 420]") < text.index("p99)") < text.index("At 120 %")
 

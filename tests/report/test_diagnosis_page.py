@@ -39,6 +39,16 @@ def test_a_cause_is_a_card_with_its_line_its_cost_its_cure_and_both_arms() -> No
     assert "/srv/shop/" not in sentence
 
 
+def test_what_stands_between_backticks_is_code_and_still_escaped() -> None:
+    cause = replace(ill().causes[0], reason="a `<b>` call")
+    page = render(replace(ill(), diagnoses=(cause,)))
+    assert "a <code>&lt;b&gt;</code> call" in page
+
+
+def test_a_disturbed_machine_is_reported() -> None:
+    assert "The machine was disturbed in 4 of 46 loads" in text(render(ill()))
+
+
 def test_every_lane_of_the_timeline_is_there_and_says_what_it_shows() -> None:
     sentence = text(render(ill()))
     for part in (

@@ -106,6 +106,7 @@ def test_a_package_that_is_installed_from_the_working_tree_is_refused_though_the
         (["HEAD~1", "HEAD", "--app", "shop:app", "--memory", "lots"], "write 512MB"),
         (["HEAD~1", "HEAD", "--app", "shop:app", "--stack", "./no.py"], "could not be loaded"),
         (["HEAD~1", "HEAD", "--app", "shop:app", "--budget", "soon"], "'soon' is not a span of time"),
+        (["HEAD~1", "HEAD", "--app", "shop:app", "--run", "/dev/null/run"], "/dev/null is a file"),
     ],
 )
 def test_what_makes_no_sense_is_refused(

@@ -94,7 +94,10 @@ def command(
 
     looked_for = diagnose.choose_faults(tuple(only or ()), tuple(skip or ()))
     if show:
-        print("\n".join(diagnoses.listing(looked_for.values())))
+        if as_json:
+            print(json.dumps(diagnoses.listing_document(looked_for.values())))
+        else:
+            print("\n".join(diagnoses.listing(looked_for.values())))
         return
     check_paths([("--out", out), ("--junit", junit), ("--html", html)])
     failing = tuple(fail_on or ())

@@ -23,7 +23,8 @@ from velodrome.judge.statistics import (
     more_by_chance,
     student_t,
 )
-from velodrome.model.diagnosis import METRICS, RISES, SHARE, Arms, Counts, Ruling, SloRate
+from velodrome.model.diagnosis import METRICS, RISES, SHARE, Arms, Counts, Disturbance, Ruling, SloRate
+from velodrome.model.measurement import Flag, FlagKind, Severity
 from velodrome.model.noise import SHIPPED, Spread
 from velodrome.model.quantity import Interval, significant
 from velodrome.model.symptoms import Point, Slope
@@ -51,6 +52,20 @@ def slope(points: Sequence[Point], pairs: Sequence[tuple[float, float]]) -> Slop
     rises = len(points) > 1 and points[-1].rps > RISES_BY * max(point.rps for point in points[:-1])
     alone, plateau = (Series(dict(enumerate(side))) for side in zip(*pairs, strict=True))
     return Slope(tuple(points), estimate(Two(alone, plateau), CALM).shown, knee, rises)
+
+
+def disturbances(loads: Sequence[Sequence[Flag]]) -> tuple[Disturbance, ...]:
+    """Return what else happened to the machine in loads, of which these are the flags, the most frequent first."""
+    found: dict[FlagKind, list[Flag]] = {}
+    for flags in loads:
+        for flag in flags:
+            if flag.kind.of_the_moment and flag.severity is Severity.INVALID:
+                found.setdefault(flag.kind, []).append(flag)
+    every = []
+    for kind, flags in found.items():
+        worst = max(flags, key=lambda flag: float(flag.facts.get("share", 0.0)))
+        every.append(Disturbance(str(kind), len(flags), len(loads), worst.sentence))
+    return tuple(sorted(every, key=lambda one: -one.loads))
 
 
 @dataclass(frozen=True)

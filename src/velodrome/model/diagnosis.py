@@ -408,6 +408,24 @@ class Timeline:
 
 
 @dataclass(frozen=True)
+class Disturbance:
+    """What else happened to the machine while loads were measured, so much that a race would set them aside."""
+
+    kind: str
+    """Of a flag (`model/measurement.FlagKind`): `cpu-steal`, `other-load`."""
+    loads: int
+    """In how many."""
+    of: int
+    """Of so many."""
+    worst: str
+    """How much in the worst of them, a sentence."""
+
+    def document(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
 class Examination:
     """Everything that the doctor found on one app on one stack."""
 
@@ -431,6 +449,8 @@ class Examination:
     """Of the load with the heartbeat, as the app is; None: there was no such load."""
     started: str = ""
     """When it began: ISO 8601. Empty: that is not known."""
+    disturbed: tuple[Disturbance, ...] = ()
+    """Empty: the machine belonged to it."""
 
     @property
     def causes(self) -> tuple[Diagnosis, ...]:
@@ -459,6 +479,7 @@ class Examination:
             "unexplained": self.unexplained,
             "slo": self.slo.document() if self.slo else None,
             "timeline": self.timeline.document() if self.timeline else None,
+            "disturbed": [disturbance.document() for disturbance in self.disturbed],
             "started": self.started or None,
             "seconds": round(self.seconds, 1),
         }

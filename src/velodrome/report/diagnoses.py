@@ -108,6 +108,20 @@ def listing(every: Iterable[Explained]) -> list[str]:
     return [visible(line) for line in found]
 
 
+def listing_document(every: Iterable[Explained]) -> list[dict[str, Any]]:
+    """Return the same as plain data."""
+    return [
+        {
+            "id": explained.name,
+            "about": explained.about,
+            "supposed": explained.hypothesis,
+            "proven": explained.proof,
+            "met_in": list(explained.sources),
+        }
+        for explained in every
+    ]
+
+
 def lines(found: Examination) -> list[str]:
     """Return the whole examination."""
     return [visible(line) for line in _lines(relative(found))]
@@ -172,7 +186,17 @@ def _lines(found: Examination) -> Iterator[str]:
     yield from slo_lines(found)
     if found.unexplained is not None:
         yield f"unexplained: {found.unexplained:.0%} of the time of a request under full load"
+    yield from disturbed_lines(found)
     yield f"took {duration(found.seconds)}"
+
+
+def disturbed_lines(found: Examination) -> Iterator[str]:
+    """Yield what else happened to the machine meanwhile."""
+    for one in found.disturbed:
+        yield (
+            f"The machine was disturbed in {one.loads} of {plural(one.of, 'load')}. The worst: {one.worst} "
+            "What could not be told may be told on a quiet machine."
+        )
 
 
 def no_cause(found: Examination) -> str:

@@ -26,7 +26,17 @@ from velodrome.report.charts import (
     steps,
     ticks_to,
 )
-from velodrome.report.diagnoses import change, comes_of, costs, no_cause, proof, relative, slo_lines, where
+from velodrome.report.diagnoses import (
+    change,
+    comes_of,
+    costs,
+    disturbed_lines,
+    no_cause,
+    proof,
+    relative,
+    slo_lines,
+    where,
+)
 from velodrome.report.html import environment, template_text
 from velodrome.report.typeset import plural, visible
 
@@ -316,6 +326,7 @@ def _summary(found: Examination) -> Iterator[str]:
             f"{found.unexplained:.0%} of the time of a request under full load are explained neither by a cause nor by "
             "what the request needs itself."
         )
+    yield from disturbed_lines(found)
 
 
 def _card(diagnosis: Diagnosis) -> Card:

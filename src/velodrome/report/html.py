@@ -8,6 +8,7 @@ import base64
 import hashlib
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import resources
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from velodrome.model import quantity
 from velodrome.model.measurement import Failed, Measurement, Severity
@@ -241,7 +242,17 @@ def _why(answer: Answer, measured: Sequence[Measurement]) -> dict[str, Any]:
 def environment() -> jinja2.Environment:
     """Return what renders templates of this folder; every text in them is escaped."""
     loader = jinja2.FunctionLoader(template_text)
-    return jinja2.Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    found = jinja2.Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    found.filters["backticks"] = backticks
+    return found
+
+
+BACKTICKS = re.compile("`([^`]+)`")
+
+
+def backticks(text: str) -> Markup:
+    """Return a sentence, escaped, in which what stands between backticks is code."""
+    return Markup(BACKTICKS.sub(r"<code>\1</code>", str(escape(text))))  # noqa: S704 - escaped before
 
 
 def template_text(name: str) -> str:

@@ -151,6 +151,15 @@ class TimelineDocument(TypedDict):
     counts: list[CountsDocument]
 
 
+class DisturbanceDocument(TypedDict):
+    """What else happened to the machine in so many of the loads, so much that a race would set them aside."""
+
+    kind: str
+    loads: int
+    of: int
+    worst: str
+
+
 class DoctorDocument(TypedDict):
     """What `velodrome doctor --json` prints."""
 
@@ -164,6 +173,7 @@ class DoctorDocument(TypedDict):
     unexplained: float | None
     slo: SloDocument | None
     timeline: TimelineDocument | None
+    disturbed: list[DisturbanceDocument]
     started: str | None
     seconds: float
 

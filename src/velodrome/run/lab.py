@@ -9,7 +9,7 @@ from velodrome.guest.recipe import Recipe
 from velodrome.guest.stack import Stack
 from velodrome.model.app import App, Request, ThirdParty
 from velodrome.model.errors import UsageError
-from velodrome.model.measurement import Placement
+from velodrome.model.measurement import Measurement, Placement
 from velodrome.model.profile import Profile
 from velodrome.model.trial import Trial
 from velodrome.run.drivers.driver import Driver, choose_driver
@@ -48,6 +48,13 @@ class OverlayOf(Protocol):
 
     def __call__(self, stack: Stack, app: App, /) -> Environment:
         """Raise VelodromeError."""
+
+
+class OnMeasured(Protocol):
+    """Hears of each load that a standing server carried."""
+
+    def __call__(self, measured: Measurement, /) -> None:
+        """Note it."""
 
 
 class ProfileOf(Protocol):
@@ -124,3 +131,5 @@ class Lab:
     """Takes profiles; None: none are taken."""
     injected: Injected | None = None
     """What the processes of its servers are given; None: nothing."""
+    measured: OnMeasured | None = None
+    """Hears of what standing servers carry (`run/instruments/standing.py`); None: nobody does."""

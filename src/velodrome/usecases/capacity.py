@@ -309,9 +309,9 @@ class Budget:
         return self.seconds is not None and spent_s + needed_s > self.seconds
 
     @property
-    def spent(self) -> str:
-        """Return the message where there is no time left."""
-        return f"its budget of {quantity.duration(self.seconds or 0.0)} was spent"
+    def too_little(self) -> str:
+        """Return the message where what is left is too short for what comes next."""
+        return f"too little was left of its budget of {quantity.duration(self.seconds or 0.0)}"
 
 
 @dataclass(frozen=True)
@@ -568,7 +568,7 @@ class _Rates:
     def _why_stopped(self) -> str:
         """Return why the search makes no further load; empty: it may."""
         if self._budget.search_ends(self._loads.record.at_s, self._next_s(), self._search.seconds):
-            return self._budget.spent
+            return self._budget.too_little
         return INTERRUPTED if self._loads.at_an_end else ""
 
     def _next_s(self) -> float:
@@ -584,7 +584,7 @@ class _Rates:
         again = self._proofs > 0
         late = again and self._budget.lacks(at_s, START_S + length)
         if late or self._loads.at_an_end:
-            why = self._budget.spent if late else INTERRUPTED
+            why = self._budget.too_little if late else INTERRUPTED
             self._left_out.append(f"{'a further' if again else 'the'} proof: {why}")
             return None
         if not self._loads.record.replays:
@@ -646,7 +646,7 @@ class _Rates:
     def _unaffordable(self, needed_s: float) -> str:
         """Return why something that takes so long is left out; empty: it is not."""
         if self._budget.lacks(self._loads.record.at_s, needed_s):
-            return self._budget.spent
+            return self._budget.too_little
         return INTERRUPTED if self._loads.at_an_end else ""
 
     def _show_load(

@@ -58,6 +58,7 @@ from velodrome.model.errors import (
     UsageError,
 )
 from velodrome.model.load import Limits, Link
+from velodrome.model.measurement import Flag
 from velodrome.model.search import Ending, RateCapacity, RateFound
 from velodrome.model.symptoms import (
     Collected,
@@ -237,6 +238,7 @@ def diagnose(spec: DoctorSpec, follower: Quiet) -> Examination:
             slo=case.slo,
             timeline=case.timeline,
             started=started.isoformat(timespec="seconds"),
+            disturbed=judge.disturbances(case.flags),
         )
 
 
@@ -315,9 +317,12 @@ class Case:
         self.timeline: Timeline | None = None
         """Of the screens as it is."""
         self.slo: SloHolds | None = None
-        self._trial, self._lab, self._faults = trial, lab, faults
+        self.flags: list[Sequence[Flag]] = []
+        """Of each load so far."""
+        self._trial, self._faults = trial, faults
+        self._lab = replace(lab, measured=lambda measured: self.flags.append(measured.flags))
         self._deadline, self._follower = deadline, follower
-        self._looks_end = deadline - (1 - LOOKS_SHARE) * (deadline - time.monotonic())
+        self._looks_end = time.monotonic() + LOOKS_SHARE * (deadline - time.monotonic())
         self._base = AS_IT_IS
         """The cures so far."""
         self._reserved_s = 0.0

@@ -326,8 +326,8 @@ class Measuring:
     """A long load at the rate that is to be claimed; it returns None where there is no more time for that. None:
     nothing is claimed."""
     stopped: Callable[[], str] = lambda: ""
-    """Says why no further load can be made, as a clause («its budget was spent»); empty: a load can be made. Called
-    before each."""
+    """Says why no further load can be made, as a clause («too little was left of its budget»); empty: one can be made.
+    Called before each."""
 
 
 @dataclass

@@ -155,6 +155,8 @@ class Standing:
         if isinstance(found, Failed):
             raise NoServerError(self.trial.contestant.label, found.reason, found.last_lines)
         self.loads.append(found)
+        if self.lab.measured is not None:
+            self.lab.measured(found)
         return found
 
     def in_use(self) -> InUse:
