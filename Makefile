@@ -80,7 +80,7 @@ wheel: dev
 installed-test: $(if $(WHEEL),dev,wheel)
 	VELODROME_WHEEL=$(if $(WHEEL),$(abspath $(WHEEL)),$$(ls $(CURDIR)/dist/*.whl)) $(PYTEST) tests/test_installed.py
 
-# Built, not run: `make -j2 lint test` builds the engine beside this, and tests when nothing else is done.
+# Built, not run: `make -j3 lint test` builds the engine beside this, and tests when nothing else is done.
 rust-tests:
 	cargo test --quiet --workspace --no-run
 

@@ -75,14 +75,16 @@ def test_it_serves_as_many_at_once_as_it_says_and_its_workers_end_with_it(
         while True:
             processes, took_s = request_together(server, stack, recipe)
             assert took_s >= at_least_s - 0.002, "it serves more at once than it says"
-            if processes >= 3 * len(knobs) and took_s < 2 * at_least_s + 0.1:
+            # One that serves a request at a time has shown that by how long they took.
+            if processes >= 3 * len(knobs) and (slots == 1 or took_s < 2 * at_least_s + 0.1):
                 break
             sentence = f"{processes} processes, {took_s:.2f} s where {at_least_s:.2f} s are enough"
             assert time.monotonic() < until, f"{sentence}\n{server.output()}"
         assert server.output().count("\n") < at_start + TOGETHER / 2, (
             f"it logs each request:\n{server.output()}"
         )
-        server.settle()
+        if knobs:
+            server.settle()  # workers may still start
         check_nothing_is_left(server)
 
 
