@@ -16,7 +16,10 @@ CAUSE = Diagnosis(
     Ruling.CAUSE,
     "it holds up the loop",
     {"rps": Interval(380, 410, 440), "p99_ms": Interval(-3, 1, 5)},
-    (Evidence("stack", "shop.py:88 in price: requests.get(url)"), Evidence("arms", "4 blocks")),
+    (
+        Evidence("stack", "shop.py:88 in price: requests.get(url)", {"frames": []}),
+        Evidence("arms", "4 blocks"),
+    ),
     Cure("await it", "shop.py:88", "requests.get(url)", "await asyncio.to_thread(requests.get, url)"),
     "cure",
     9.0,

@@ -91,7 +91,9 @@ def _open_closed() -> None:
 def _print_whatever() -> None:
     """Print letters that the locale lacks as `?`: none of them is worth a result that took minutes to measure."""
     for stream in (sys.stdout, sys.stderr):
-        if stream.encoding.lower() != "utf-8" and (reconfigure := getattr(stream, "reconfigure", None)):
+        if (stream.encoding or "utf-8").lower() != "utf-8" and (
+            reconfigure := getattr(stream, "reconfigure", None)
+        ):
             reconfigure(errors="replace")
 
 

@@ -302,9 +302,16 @@ def diagnosis_lines(diagnosis: Diagnosis) -> list[str]:
 
 
 def where(diagnosis: Diagnosis) -> str:
-    """Return the place of a cause: its line, or where it is cured."""
-    stack: Sequence[Evidence] = [evidence for evidence in diagnosis.evidence if evidence.kind == "stack"]
-    return stack[0].said if stack else diagnosis.cure.where if diagnosis.cure else ""
+    """Return the place of a cause: the line that its stack is in, or where it is cured."""
+    if (stack := stack_of(diagnosis)) is not None:
+        return stack.said
+    return diagnosis.cure.where if diagnosis.cure else ""
+
+
+def stack_of(diagnosis: Diagnosis) -> Evidence | None:
+    """Return the stack that was met; None: none was taken, or only how much is in what was counted."""
+    stacks = (one for one in diagnosis.evidence if one.kind == "stack" and "frames" in one.data)
+    return next(stacks, None)
 
 
 def costs(effect: Mapping[str, Interval]) -> Iterator[str]:

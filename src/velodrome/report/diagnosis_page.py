@@ -35,6 +35,7 @@ from velodrome.report.diagnoses import (
     proof,
     relative,
     slo_lines,
+    stack_of,
     where,
 )
 from velodrome.report.html import environment, template_text
@@ -330,19 +331,12 @@ def _summary(found: Examination) -> Iterator[str]:
 
 
 def _card(diagnosis: Diagnosis) -> Card:
-    stack = next(
-        (
-            evidence
-            for evidence in diagnosis.evidence
-            if evidence.kind == "stack" and "frames" in evidence.data
-        ),
-        None,
-    )
+    stack = stack_of(diagnosis)
     arms = next((evidence for evidence in diagnosis.evidence if evidence.kind == "arms"), None)
     return Card(
         diagnosis.id,
         {"cure": "proven by its cure", "dose": "proven by a larger dose"}.get(diagnosis.proof, ""),
-        visible(where(diagnosis)) if stack else visible(diagnosis.cure.where) if diagnosis.cure else "",
+        visible(where(diagnosis)),
         visible("; ".join(filter(None, (diagnosis.reason.rstrip("."), comes_of(diagnosis))))),
         list(costs(diagnosis.effect)),
         names.sentence_case(visible(diagnosis.cure.what.rstrip("."))) if diagnosis.cure else "",

@@ -1,9 +1,10 @@
 """What the doctor puts into a process takes hold there, is noted, changes no answer, and leaves nothing behind."""
 
+import sys
 from pathlib import Path
 
 import pytest
-from tests.guest.injected.conftest import Injected
+from tests.guest.injected.conftest import HEARTBEAT, Injected
 
 from velodrome.guest.injected.bounds import BEYOND
 from velodrome.guest.injected.heartbeat import EXECUTORS
@@ -250,6 +251,23 @@ def test_long_collections_are_timed_in_each_process(injected: Injected) -> None:
     lines = [line for line in injected.lines("gc") if line["generation"] == 2]
     assert {line["pid"] == parent for line in lines} == {True, False}
     assert all(0.001 <= line["gc"] < 20 for line in lines)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs the CPU time of threads")
+def test_a_thread_that_waits_in_what_nobody_knows_is_idle_and_an_own_get_that_computes_is_not(
+    injected: Injected,
+) -> None:
+    (injected.app / "shop.py").write_text(
+        "import time\n\ndef get():\n    until = time.monotonic() + 1.5\n"
+        "    while time.monotonic() < until: sum(range(1000))\n"
+    )
+    program = "import shop, threading, time; threading.Thread(target=shop.get).start(); time.sleep(2.2)"
+    injected.run(program, HEARTBEAT)
+    seen = [line for line in injected.lines("heart") if "seen" in line]
+    own = sum(call["seconds"] for line in seen for call in line["calls"] if call["file"].endswith("shop.py"))
+    assert own > 0.5
+    # With the one that sleeps it would be no more than two thirds.
+    assert own > 0.8 * sum(line["samples"].get("all", 0.0) for line in seen)
 
 
 def test_the_sitecustomize_of_the_app_is_imported_all_the_same(injected: Injected) -> None:

@@ -191,7 +191,16 @@ def test_validation_is_left_out_only_where_the_response_is_the_same(
     assert calling.took() == ({"validation"} if took else set())
 
 
-def test_base_middleware_in_one_task_answers_the_same(calling: Injected) -> None:
+@pytest.mark.parametrize("path", ["same", "models", "other"])
+def test_validation_twice_changes_no_response(calling: Injected, path: str) -> None:
+    program = VALIDATED.replace("PATH", f"/{path}")
+    before = calling.run(program, {}, requires=(FASTAPI,))
+    assert calling.run(program, {"validation": "twice"}, requires=(FASTAPI,)) == before
+    assert calling.took() == {"validation"}
+
+
+@pytest.mark.parametrize("starlette", [STARLETTE, "starlette==1.10.0"])
+def test_base_middleware_in_one_task_answers_the_same(calling: Injected, starlette: str) -> None:
     program = """
         from calling import response_of
         from starlette.middleware.base import BaseHTTPMiddleware
@@ -206,10 +215,10 @@ def test_base_middleware_in_one_task_answers_the_same(calling: Injected) -> None
             await StreamingResponse(parts(), 201)(scope, receive, send)
         print(response_of(BaseHTTPMiddleware(app, dispatch)))
     """
-    before = calling.run(program, {}, requires=(STARLETTE,))
+    before = calling.run(program, {}, requires=(starlette,))
     assert "201" in before
     assert "ab" in before
-    assert calling.run(program, {"base-middleware": "one-task"}, requires=(STARLETTE,)) == before
+    assert calling.run(program, {"base-middleware": "one-task"}, requires=(starlette,)) == before
     assert calling.took() == {"base-middleware"}
 
 

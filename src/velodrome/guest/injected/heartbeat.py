@@ -89,7 +89,10 @@ AWAITS = 0x80 | 0x200
 """Flags of the code of an `async def`, plain or a generator: CO_COROUTINE, CO_ASYNC_GENERATOR."""
 IDLE = {"select", "poll", "run_forever", "run_until_complete", "_run_once", "_worker", "wait", "get", "run"}
 IDLE |= {"get_events"}  # trio
-"""Innermost functions of a thread that has nothing to do, as far as the standard library's loops and pools go."""
+"""Innermost functions of a thread that has nothing to do, as far as the standard library's loops and pools go.
+
+Of the app's own functions that are called so it counts for how long they compute.
+"""
 EXECUTORS = ("asyncio_", "uvloop_", "ThreadPoolExecutor-")
 """Beginnings of the names of a default executor's threads: of asyncio, of uvloop from 0.23 on, and of uvloop before."""
 POOLS = ("AnyIO worker thread", *EXECUTORS)
@@ -260,6 +263,10 @@ class Heart:
         self._calls: Dict[Call, float] = {}
         self._statements: Dict[Sent, Spent] = {}
         self._sampled = monotonic()
+        self._first = get_ident()
+        """The thread that began this process."""
+        self._ran_s: Dict[int, float] = {}
+        """CPU time of threads until it was last looked at."""
         self._threads: Dict[str, int] = {}
         self._late = 0.0
         self._waits: Dict[Await, Waits] = {}
@@ -407,6 +414,7 @@ class Heart:
         """Begin anew in a process that was forked: threads stay behind."""
         self._file, self._loop, self._lines = None, None, allocate_lock()
         self._left_behind, self._native = self._at_fork, False
+        self._first, self._ran_s = get_ident(), {}
         self._start()
 
     def _start(self) -> None:
@@ -493,13 +501,19 @@ class Heart:
         now = monotonic()
         seconds, self._sampled = now - self._sampled, now
         for ident, frame in frames.items():
-            if ident == self._ident or frame.f_code.co_name in IDLE:
+            if ident == self._ident:
                 continue
-            self._samples["all"] = self._samples.get("all", 0.0) + seconds
-            self._saw_call(marks.OWN, marks.own_line(frame, is_own), seconds)
-            for name, outermost in marks.busy_with(frame).items():
-                self._samples[name] = self._samples.get(name, 0.0) + seconds
-                self._saw_call(name, marks.called_from(name, outermost, is_own), seconds)
+            own, idle = marks.own_line(frame, is_own), frame.f_code.co_name in IDLE
+            if idle and own is not frame:
+                continue
+            busy_with, spent = marks.busy_with(frame), seconds
+            if idle or not (busy_with or own):
+                spent = self._computed(ident, seconds)
+            self._samples["all"] = self._samples.get("all", 0.0) + spent
+            self._saw_call(marks.OWN, own, spent)
+            for name, outermost in busy_with.items():
+                self._samples[name] = self._samples.get(name, 0.0) + spent
+                self._saw_call(name, marks.called_from(name, outermost, is_own), spent)
         counts: Dict[str, int] = {NATIVE: max(0, _threads_of_kernel() - len(frames))}
         # Not `enumerate`, whose lock gevent makes one that switches greenlets.
         for thread in list(getattr(threading, "_active", {}).values()):
@@ -511,6 +525,23 @@ class Heart:
         self._samplings += 1
         if not self._samplings % EVERY_TASKS:
             self._sample_tasks()
+
+    def _computed(self, ident: int, seconds: float) -> float:
+        """Return for how much of the last seconds a thread computed; where the system does not say, all of them.
+
+        What a server's own code waits in is no work, and nothing else tells it from code in C: a loop of libuv's that
+        polls, a master that looks after its workers.
+        """
+        thread = getattr(threading, "_active", {}).get(ident)
+        # Its number of the first thread is wrong in a process that was forked (CPython up to 3.12).
+        native = os.getpid() if ident == self._first else getattr(thread, "native_id", None)  # Python 3.8
+        try:
+            with open("/proc/self/task/%s/schedstat" % native) as file:
+                ran_s = int(file.read().split()[0]) / 1e9
+        except (OSError, ValueError, IndexError):  # no Linux, or the thread has ended
+            return seconds
+        before, self._ran_s[ident] = self._ran_s.get(ident), ran_s
+        return seconds if before is None else min(ran_s - before, seconds)
 
     def _saw_call(self, name: str, caller: Optional[FrameType], seconds: float) -> None:
         if caller is not None:

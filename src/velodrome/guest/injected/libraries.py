@@ -6,6 +6,7 @@ or with the same content, but larger.
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import os
 from types import ModuleType
@@ -131,7 +132,11 @@ def _tls_context(giving: Giving, how: str) -> None:
 
 
 def _validation(giving: Giving, how: str) -> None:
-    """Have FastAPI pass on what a handler returns, where that comes to the same as validated and serialized."""
+    """Have FastAPI pass on what a handler returns, where that comes to the same as validated and serialized.
+
+    `twice`: have it validate that once more, and serialize it, where it does not serialize it as text at once, which
+    somebody has to do.
+    """
 
     def patch(module: Any) -> None:
         before = module.serialize_response
@@ -152,8 +157,27 @@ def _validation(giving: Giving, how: str) -> None:
 
         module.serialize_response = serialize_response
 
+    def again(module: Any) -> None:
+        before = module.serialize_response
+
+        async def serialize_response(*, field: Any = None, response_content: Any = None, **more: Any) -> Any:
+            # An iterator would be at its end.
+            if field is not None and not hasattr(response_content, "__next__"):
+                giving.took("validation")
+                if not more.get("dump_json"):
+                    await before(field=field, response_content=response_content, **more)
+                elif more.get("is_coroutine", True):
+                    field.validate(response_content, {}, loc=("response",))
+                else:
+                    await module.run_in_threadpool(field.validate, response_content, {}, loc=("response",))
+            return await before(field=field, response_content=response_content, **more)
+
+        module.serialize_response = serialize_response
+
     if how == "off":
         giving.finder.after("fastapi.routing", patch)
+    elif how == "twice":
+        giving.finder.after("fastapi.routing", again)
 
 
 def _plain(content: Any) -> Any:
@@ -172,6 +196,7 @@ def _base_middleware(giving: Giving, how: str) -> None:
     def patch(module: Any) -> None:
         base = module.BaseHTTPMiddleware
         request_of = getattr(module, "_CachedRequest", module.Request)
+        sends = "send" in inspect.signature(request_of).parameters
         response_of = getattr(module, "_StreamingResponse", None) or module.StreamingResponse
 
         async def call(self: Any, scope: Any, receive: Any, send: Any) -> None:
@@ -179,7 +204,7 @@ def _base_middleware(giving: Giving, how: str) -> None:
                 await self.app(scope, receive, send)
                 return
             giving.took("base-middleware")
-            request = request_of(scope, receive)
+            request = request_of(scope, receive, send) if sends else request_of(scope, receive)
             theirs = getattr(request, "wrapped_receive", receive)
 
             async def call_next(request: Any) -> Any:

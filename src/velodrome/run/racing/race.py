@@ -168,6 +168,9 @@ class Race:
     """Hosts that run it; None: this machine does."""
 
 
+COMPLETE, AGENTS_GONE = "complete", "agents gone"
+
+
 @dataclass(frozen=True)
 class Finished:
     """How a race ended."""
@@ -281,7 +284,7 @@ class Running:
         self._plan = plan_of_race(race, lab, estimate_s, before)
         self._answers = Answers(self._plan, before, {question.name for question in race.study.answered})
         self._every = {trial.trial.key: trial for trial in before.trials}
-        self._how = "complete"
+        self._how = COMPLETE
         self._taken = ExitStack()
 
     def __enter__(self) -> Self:
@@ -362,9 +365,6 @@ class Running:
             if not isinstance(step, Begins):
                 self._store.append(step)
             yield step
-
-
-AGENTS_GONE = "agents gone"
 
 
 class _Here:
@@ -607,7 +607,7 @@ class Scheduler:
     ) -> None:
         self.plan, self._warn, self._further = plan, warn, further
         self._warned: set[str] = set()
-        self.how = "complete"
+        self.how = COMPLETE
         self._began = time.monotonic()
         self._estimated_s = self._took_s = 0.0
         self._spare_s = AGAIN_SHARE * plan.seconds
@@ -739,7 +739,7 @@ class SharedScheduler:
     ) -> None:
         self.plan, self._further, self._shares = plan, further, shares
         self._elsewhere, self._out = elsewhere, out
-        self.how = "complete"
+        self.how = COMPLETE
         self._began = time.monotonic()
         self._left_s = 0.0
         self._given = False
