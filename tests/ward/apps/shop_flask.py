@@ -5,12 +5,14 @@ import sqlite3
 import tempfile
 from threading import local
 
-from flask import Flask, jsonify, render_template_string
+from flask import Flask, jsonify
 
 app = Flask(__name__)
 FILE = os.path.join(tempfile.mkdtemp(), "shop.sqlite")
 of_thread = local()
-PAGE = "<ul>{% for row in rows %}<li>{{ row.name }}: {{ row.price }}</li>{% endfor %}</ul>"
+PAGE = app.jinja_env.from_string(
+    "<ul>{% for row in rows %}<li>{{ row.name }}: {{ row.price }}</li>{% endfor %}</ul>"
+)
 ROWS = [{"name": f"article {number}", "price": number / 2} for number in range(20)]
 with sqlite3.connect(FILE) as connection:
     connection.execute("create table articles (number integer primary key, name text)")
@@ -19,7 +21,7 @@ with sqlite3.connect(FILE) as connection:
 
 @app.get("/")
 def page():
-    return render_template_string(PAGE, rows=ROWS)
+    return PAGE.render(rows=ROWS)
 
 
 @app.get("/articles")
