@@ -9,9 +9,10 @@ BLOCKED = 0.05
 """Share of the time in which the loop's thread was blocked, from which on it is looked into."""
 OTHERS = 0.5
 """CPU time of other threads, over the time in which the loop's was blocked, from which on they may be why."""
-ALONE_CPUS, TIMES = 0.6, 3.0
+ALONE_CPUS, TIMES = 0.6, 4.0
 """CPUs in use with one request in flight, and CPU time a request then, over that under full load: from which on
-somebody computes whom no request made compute."""
+somebody computes whom no request made compute. Alone a request takes up to three times as much, since nothing is done
+for several at once."""
 INTERVAL_S = 0.0002
 """In place of Python's 5 ms; small enough for the lock to be had at once, and large enough not to cost much itself."""
 CONNECTIONS = 1
