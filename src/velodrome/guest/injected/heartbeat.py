@@ -507,8 +507,10 @@ class Heart:
             if idle and own is not frame:
                 continue
             busy_with, spent = marks.busy_with(frame), seconds
-            if idle or not (busy_with or own):
-                spent = self._computed(ident, seconds)
+            waits = idle or not (busy_with or own)
+            if waits or ident in self._ran_s:  # of such a thread the clock is read each time
+                computed = self._computed(ident, seconds)
+                spent = computed if waits else seconds
             self._samples["all"] = self._samples.get("all", 0.0) + spent
             self._saw_call(marks.OWN, own, spent)
             for name, outermost in busy_with.items():
