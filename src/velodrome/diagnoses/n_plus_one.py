@@ -38,8 +38,8 @@ def screen(seen: Symptoms) -> Screened:
     evidence = (Evidence("statements", sentence, {"statements": [vars(one) for _, one in shares]}),)
     if share < SHARE:
         return Absent(sentence, evidence)
-    # Without the heartbeat, which may slow it down.
-    alone_s = 1 / seen.slope.alone.rps
+    # Without the heartbeat, which may slow it down, and by more than the first load of the slope.
+    alone_s = seen.slope.in_work.mid / seen.slope.plateau.rps
     more_s: dict[str, float] = {}
     for part, one in shares:
         more_s[one.normalized] = max(part * alone_s / one.each, more_s.get(one.normalized, 0.0))
