@@ -16,7 +16,6 @@ from velodrome.model.tuning import Candidate, Observation
 from velodrome.model.verdict import Verdict
 from velodrome.report import recommendation, searches
 from velodrome.report.terminal import RaceView
-from velodrome.run.racing.race import COMPLETE
 from velodrome.run.racing.store import NAME
 from velodrome.usecases import judge
 from velodrome.usecases.judge import Judged
@@ -67,9 +66,7 @@ class Shown(Quiet):
 
     def ended(self, raced: Raced) -> None:
         """Judge the run, write its reports and show them. Raises NothingMeasuredError."""
-        # That all was run is seen in the trials, also by who judges them again.
-        how = "" if raced.how == COMPLETE else raced.how
-        judged = judge.judge([raced.folder], raced.race.lab.stacks, how, paste=self._paste)
+        judged = judge.judge([raced.folder], raced.race.lab.stacks, raced.ending, paste=self._paste)
         self.verdict = verdict = judged.verdict
         write_reports(judged, self._view.verdict)
         standings = [standing for answer in verdict.answers for standing in answer.standings]

@@ -129,6 +129,7 @@ def command(
     if app:
         if not after:
             raise BadOptionError("--app", app, "name two revisions: velodrome diff HEAD~1 HEAD --app …")
+        server.check_folder(run, resume=False, option="--run")
         mix = apps.mix(context.params)
         names, extra = split_stacks(stack or ())
         terms = Terms(

@@ -63,10 +63,8 @@ class DiffSpec:
 def diff(spec: DiffSpec, criteria: DiffCriteria, out: Path | None, follower: Quiet) -> Diff:
     """Check both revisions out, race them into `out`, or a folder of `runs/`, and compare them.
 
-    Raises BadOptionError or ResultsExistError for a folder that cannot be used before anything is checked out,
-    GitError, RevisionError, NotFromRevisionError and what a race raises.
+    Raises GitError, RevisionError, NotFromRevisionError and what a race raises.
     """
-    race.refuse_folder("--run", out, resume=False)
     with apps.commands_around(spec.app, follower.said), _prepare(spec, follower) as (study, lab):
         where = race.folder(study.name, out, resume=False)
         compared = race_revisions(

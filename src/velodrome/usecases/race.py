@@ -2,7 +2,7 @@
 
     plan = plan_race(RaceSpec("first-lap", only=("hello/*",)), trust)
     raced = race(plan, Path("runs/mine"), follower)
-    judge.judge([raced.folder], raced.race.lab.stacks, finished=raced.how)
+    judge.judge([raced.folder], raced.race.lab.stacks, finished=raced.ending)
 
 `compare` and `diff` race studies that they lay out themselves: they make a `Race` and have it `run`.
 """
@@ -166,6 +166,11 @@ class Raced:
     folder: Path
     how: str
     """In a sentence; empty: nothing can be said of the whole."""
+
+    @property
+    def ending(self) -> str:
+        """How it ended, where the trials do not show that: who judges them again sees that all were run."""
+        return "" if self.how == racing.COMPLETE else self.how
 
 
 def choose(study: Study, spec: RaceSpec) -> Study:

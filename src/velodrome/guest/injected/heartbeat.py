@@ -129,6 +129,16 @@ class Usage(NamedTuple):
     waited_for_cpu: float
 
 
+SCHEDULE = "/proc/self/task/%d/schedstat"
+"""What the kernel says of a thread, by its number."""
+
+
+def usage_in(line: bytes) -> Usage:
+    """Return what a thread used until now, as its schedule says. Raises ValueError."""
+    ran, waited, _ = line.split()
+    return Usage(monotonic(), int(ran) / 1e9, int(waited) / 1e9)
+
+
 class Loop:
     """A loop that runs, and the thread that runs it."""
 
@@ -143,17 +153,16 @@ class Loop:
         self._schedule: Optional[int] = None
         if native is not None:
             with suppress(OSError):  # no Linux, or a kernel without it
-                self._schedule = os.open("/proc/self/task/%d/schedstat" % native(), os.O_RDONLY)
+                self._schedule = os.open(SCHEDULE % native(), os.O_RDONLY)
 
     def usage(self) -> Optional[Usage]:
         """Return what its thread used until now; None: this system does not say."""
         if self._schedule is None:
             return None
         try:
-            ran, waited, _ = os.pread(self._schedule, 100, 0).split()
+            return usage_in(os.pread(self._schedule, 100, 0))
         except (OSError, ValueError):  # the thread has ended
             return None
-        return Usage(monotonic(), int(ran) / 1e9, int(waited) / 1e9)
 
     def close(self) -> None:
         """Give back what it holds."""
@@ -537,10 +546,12 @@ class Heart:
         thread = getattr(threading, "_active", {}).get(ident)
         # Its number of the first thread is wrong in a process that was forked (CPython up to 3.12).
         native = os.getpid() if ident == self._first else getattr(thread, "native_id", None)  # Python 3.8
+        if native is None:
+            return seconds
         try:
-            with open("/proc/self/task/%s/schedstat" % native) as file:
-                ran_s = int(file.read().split()[0]) / 1e9
-        except (OSError, ValueError, IndexError):  # no Linux, or the thread has ended
+            with open(SCHEDULE % native, "rb") as file:
+                ran_s = usage_in(file.read()).ran
+        except (OSError, ValueError):  # no Linux, or the thread has ended
             return seconds
         before, self._ran_s[ident] = self._ran_s.get(ident), ran_s
         return seconds if before is None else min(ran_s - before, seconds)
