@@ -191,3 +191,23 @@ def test_every_argument_has_an_example(function: Callable[..., Any]) -> None:
     parameters = inspect.signature(function).parameters.values()
     names = {parameter.name for parameter in parameters if parameter.kind is not parameter.VAR_KEYWORD}
     assert names - {"looked"} <= {*arguments.EXAMPLES, *arguments.LISTS}
+
+
+def test_an_error_that_names_an_option_notes_the_argument_it_is_in_python(tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as refused:
+        velodrome.tune("shop:app", cwd=str(tmp_path / "nowhere"), rate=100)
+    assert refused.value.__notes__ == ['In Python: --cwd is cwd="shop"']
+
+
+@pytest.mark.parametrize(
+    ("message", "note"),
+    [
+        ("say how: --interface wsgi", 'In Python: --interface is interface="wsgi"'),
+        ("name one with --stack", 'In Python: --stack is stacks=["waitress"]'),
+        ("put it in an --env-file", ""),
+        ("look at it with: velodrome doctor --list", ""),
+        ("nothing of the kind", ""),
+    ],
+)
+def test_options_are_noted_where_the_function_has_the_argument(message: str, note: str) -> None:
+    assert arguments.in_python(message, {"interface", "stacks", "env"}) == note

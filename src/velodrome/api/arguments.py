@@ -14,7 +14,8 @@ read. No message shows a value that may be a secret.
 
 import inspect
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import wraps
 from numbers import Integral, Number, Real
 from os import PathLike
@@ -22,7 +23,7 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin
 
-from velodrome.model.errors import UsageError
+from velodrome.model.errors import UsageError, VelodromeError
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -144,11 +145,29 @@ def checked(*passed_to: Callable[..., Any]) -> Callable[[Callable[P, R]], Callab
                 for name, value in kwargs.items()
                 if not (value is None and _is_nothing(named[name].default))
             }
-            return function(*given, **options)  # type: ignore[arg-type]
+            try:
+                return function(*given, **options)  # type: ignore[arg-type]
+            except VelodromeError as error:
+                if note := in_python(str(error), named):
+                    error.add_note(note)
+                raise
 
         return check_and_call
 
     return decorate
+
+
+def in_python(message: str, taken: Container[str]) -> str:
+    """Return how the options that a message names are given to a function that takes these arguments; "": none."""
+    options = dict.fromkeys(re.findall(r"(?<![\w-])--([a-z][a-z-]+)", message))
+    names = {option: option.replace("-", "_") for option in options}
+    arguments = {
+        option: next((written for written in (name, f"{name}s") if written in taken), "")
+        for option, name in names.items()
+    }
+    shown = {**EXAMPLES, **{name: f'{name}=["{example}"]' for name, example in LISTS.items()}}
+    said = [f"--{option} is {shown.get(name, name)}" for option, name in arguments.items() if name]
+    return f"In Python: {'; '.join(said)}" if said else ""
 
 
 def read(parameter: inspect.Parameter, value: Any) -> Any:

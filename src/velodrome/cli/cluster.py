@@ -198,11 +198,12 @@ def start(
     host = host or "127.0.0.1"
     scheme = "tls" if tls or not (plain_tcp or talking.is_loopback(host)) else "tcp"
     stopped = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, lambda *_: stopped.set())
     permitted = {"roles": wanted_roles, "allow_target": allow_target or []}
     with coordinators.local(host, port, local, scheme=scheme, folder=folder, policy=permitted) as found:
+        # Not before: until all are there a signal ends the start, and what was started ends with it.
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, lambda *_: stopped.set())
         print(found.address, flush=True)
         while not stopped.wait(0.2):  # a wait without an end is not interrupted by a signal right before it
             for sentence in found.look():

@@ -306,6 +306,22 @@ def test_more_threads_than_cpus_are_refused_before_anything_is_sent() -> None:
     assert counted.paths == []
 
 
+def test_a_cluster_that_is_ended_while_it_starts_leaves_nothing_and_waits_for_nobody() -> None:
+    command = [sys.executable, "-m", "velodrome", "cluster", "start", "--local", "2", "--port", "0"]
+    started = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        until(lambda: any("scheduler" in child.cmdline() for child in psutil.Process(started.pid).children()))
+        children = psutil.Process(started.pid).children()
+        started.send_signal(signal.SIGTERM)
+        address, error = started.communicate(timeout=10)
+    finally:
+        started.kill()
+        started.wait()
+    assert (started.returncode, address) == (130, "")
+    assert "Traceback" not in error
+    until(lambda: not any(process.is_running() for process in children))
+
+
 @pytest.mark.parametrize("victim", ["scheduler", pytest.param("agent", marks=pytest.mark.exhaustive)])
 def test_what_dies_of_a_local_cluster_is_reported_and_nothing_outlives_its_coordinator(victim: str) -> None:
     command = [sys.executable, "-m", "velodrome", "cluster", "start", "--local", "2", "--port", "0"]
