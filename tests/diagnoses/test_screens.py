@@ -529,6 +529,40 @@ def test_a_pool_of_the_apps_own_is_neither_accused_nor_cleared() -> None:
     assert isinstance(catalogue()["session-held"].screen(few), Absent), "its own threads are the bound"
 
 
+BEGINS = Statement(
+    "BEGIN IMMEDIATE", "/srv/shop/store.py:24", "begin", 'execute("BEGIN IMMEDIATE")', 1.0, 0.003
+)
+
+
+@pytest.mark.parametrize(
+    ("at_once", "alone_s", "waits"),
+    [(2.4, 0.003, True), (0.3, 0.003, False), (2.4, 1.5, False)],
+    ids=["waits for others", "few are at it", "takes as long alone"],
+)
+def test_a_statement_that_waits_for_others_is_held_longer_where_throughput_follows_third_parties(
+    at_once: float, alone_s: float, waits: bool
+) -> None:
+    watched = replace(QUIET, rps=50.0, followed_s=2.0, statements=(replace(BEGINS, seconds=2 * at_once),))
+    alone = replace(QUIET, rps=50.0, followed_s=2.0, statements=(replace(BEGINS, seconds=alone_s),))
+    seen = replace(SUSPICIOUS["session-held"], watched=watched, watched_alone=alone)
+    found = catalogue()["session-held"].screen(seen)
+    assert isinstance(found, Suspect) is waits
+    if isinstance(found, Suspect):
+        (experiment,) = found.experiments
+        assert experiment.proof == "dose"
+        assert experiment.treatment.give["statements-longer"][BEGINS.normalized] > 0
+        assert experiment.cure.where == BEGINS.place
+
+
+def test_a_resolver_that_tasks_wait_for_is_treated_where_connections_are_opened_again_and_again() -> None:
+    watched = replace(QUIET, rps=100.0, connects={"10.0.0.7:80": 290}, waiting={"resolver": 20})
+    found = catalogue()["dns-per-call"].screen(replace(SEEN, watched=watched))
+    assert isinstance(found, Suspect)
+    assert found.experiments[0].takes == "resolved"
+    for other in (replace(watched, waiting={"resolver": 1}), replace(watched, connects={"10.0.0.7:80": 20})):
+        assert isinstance(catalogue()["dns-per-call"].screen(replace(SEEN, watched=other)), Absent)
+
+
 def test_a_session_that_is_held_is_likelier_than_a_pool_that_is_small() -> None:
     seen = SUSPICIOUS["session-held"]
     held_, small = (catalogue()[name].screen(seen) for name in ("session-held", "pool-exhausted"))

@@ -233,6 +233,20 @@ def test_an_experiment_that_cannot_be_made_gives_way_to_the_next() -> None:
     assert (found.ruling, found.proof) == (Ruling.CAUSE, "dose")
 
 
+@pytest.mark.parametrize(
+    ("refutes", "tried", "ruling"),
+    [(True, ["cancelled"], Ruling.NOT_A_CAUSE), (False, ["cancelled", "left"], Ruling.CAUSE)],
+)
+def test_a_treatment_that_changes_nothing_refutes_a_fault_unless_it_can_miss_it(
+    refutes: bool, tried: list[str], ruling: Ruling
+) -> None:
+    both = experiment("cancelled", refutes=refutes), experiment("left", proof="dose")
+    case = Scripted([suspected("call", 0.9, *both)], {"cancelled": Ruling.NOT_A_CAUSE, "left": Ruling.CAUSE})
+    case.examine()
+    (found,) = case.diagnoses
+    assert (case.tried, found.ruling) == (tried, ruling)
+
+
 def test_a_dose_cures_nothing_so_nothing_is_looked_at_again() -> None:
     case = Scripted([suspected("call", 0.9, experiment("longer", proof="dose"))], {"longer": Ruling.CAUSE})
     case.examine()

@@ -1,15 +1,13 @@
-"""A client made for each request: each reads the bundle of certificates again, and opens connections of its own."""
+"""A client made for each request, which reads the bundle of certificates and opens connections, or that keeps none."""
 
-from velodrome.diagnoses.fault import Doing, Experiment, Fault, Screened, Suspect, doing, filling
+from velodrome.diagnoses.fault import Doing, Experiment, Fault, Screened, Suspect, doing, filling, opens_again
 from velodrome.model.diagnosis import Cure, Evidence, Treatment
 from velodrome.model.quantity import significant
 from velodrome.model.symptoms import Symptoms
 
-EACH = 0.5
-"""Connections for each request, from which on it is looked into."""
 CURES = {
     "aiohttp": "session = aiohttp.ClientSession()  # in the app's lifespan",
-    "httpx": "client = httpx.AsyncClient()  # in the app's lifespan",
+    "httpx": "client = httpx.AsyncClient()  # in the app's lifespan; its Limits keep as many as are called at once",
     "requests": "session = requests.Session()  # one for each thread, in place of requests.get(…)",
 }
 """By the package that is imported, of those whose connections a treatment shares."""
@@ -33,9 +31,8 @@ def screen(seen: Symptoms) -> Screened:
 
 def _connecting(seen: Symptoms) -> Suspect | None:
     """Look for connections that requests open, in an app with clients that could be shared."""
-    watched = seen.watched
-    opened = watched.most_opened if watched is not None else None
-    if watched is None or opened is None or opened.each < EACH:
+    watched, opened = seen.watched, opens_again(seen)
+    if watched is None or opened is None:
         return None
     client = next((package for package in CURES if package in watched.libraries), "")
     if not client:
@@ -43,12 +40,14 @@ def _connecting(seen: Symptoms) -> Suspect | None:
     often = f"{significant(opened.each, 2)} connections to {opened.peer} are opened for each request"
     sentence = f"{often}, and {client} is imported"
     cure = Cure(
-        "make one client when the app starts, and use it for all requests: it keeps its connections",
+        "make one client when the app starts, use it for all requests, and let it keep its connections",
         "where the client is made",
-        f"a client of {client} for each request",
+        f"a client of {client} for each request, or one that does not keep its connections",
         CURES[client],
     )
-    shared = Treatment("clients that are made alike share their connections", {"clients-shared": True})
+    shared = Treatment(
+        "clients that are made alike share their connections, and keep them", {"clients-shared": True}
+    )
     experiment = Experiment(
         shared, filling(seen), cure, ("rps", "cpu_us"), takes="clients-shared", needless=True
     )
@@ -62,6 +61,6 @@ fault = Fault(
     ("httpx#838",),
     "Requests wait while a new client makes its TLS context, or opens its connections.",
     "With one context for all clients (ssl.create_default_context cached), or where they make none with connections "
-    "that clients of aiohttp, httpx and requests share, throughput or CPU time per request is better.",
+    "that clients of aiohttp, httpx and requests share and keep, throughput or CPU time per request is better.",
     screen,
 )

@@ -11,7 +11,7 @@ def look(setting: Setting) -> Probe:
     """Give requests that are in flight together a name each."""
     return Probe(
         "canary",
-        f"{AT_ONCE} requests in flight, each with a name of its own in its headers",
+        f"{AT_ONCE} requests in flight, each with a name of its own",
         "mixed up",
         {"connections": AT_ONCE},
         unprovoked={"connections": 1},
@@ -28,7 +28,8 @@ def screen(seen: Symptoms) -> Screened:
         "context-bleed",
         probe,
         none=Unknown(
-            "no answer holds anything of the headers of its request (X-Request-ID, X-Correlation-ID)"
+            "no answer holds anything of the headers of its request (X-Request-ID, X-Correlation-ID, and those given "
+            "with it) or of its query"
         ),
     )
     if not isinstance(found, Counting):
@@ -46,8 +47,8 @@ fault = Fault(
     "data of one request in the answer of another: a global or thread local in place of a ContextVar",
     ("uvicorn#2167", "cpython#140947"),
     "Requests in flight together share what is to belong to one of them.",
-    "Each request has a name of its own in its headers: with many in flight answers hold names of others, with one at "
-    "a time none does.",
+    "Each request has a name of its own in its headers, or its query: with many in flight answers hold names of "
+    "others, with one at a time none does.",
     screen,
     look=look,
 )

@@ -19,7 +19,7 @@ from typing import Literal
 from velodrome.guest import plugins
 from velodrome.model.diagnosis import AS_IT_IS, Cure, Evidence, Met, Probe, Treatment
 from velodrome.model.quantity import Interval, significant
-from velodrome.model.symptoms import Called, Collected, Setting, Symptoms
+from velodrome.model.symptoms import Called, Collected, Opened, Setting, Symptoms
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,8 @@ class Experiment:
     """The treatment that has to have met what it changes; empty: a setting of the stack, which always does."""
     needless: bool = False
     """Whether an app that never uses what the treatment changes cannot have the fault; else that proves nothing."""
+    refutes: bool = True
+    """Whether the fault is no cause where the treatment changes nothing; else the next experiment decides."""
     raises: bool = False
     """Whether the treatment raises a bound, and notes once more is in use than that allowed: else it bounds nothing."""
     seconds: float = 1.0
@@ -268,9 +270,10 @@ class Counting:
     """A sentence without its end."""
     evidence: tuple[Evidence, ...]
 
-    def cured(self, treatment: Treatment, cure: Cure) -> Experiment:
+    def cured(self, treatment: Treatment, cure: Cure, *, refutes: bool = True) -> Experiment:
         """Return the same situation with and without a treatment, which has to be met where it is injected."""
-        return Experiment(treatment, 0, cure, takes=next(iter(treatment.give), ""), probe=self.probe)
+        takes = next(iter(treatment.give), "")
+        return Experiment(treatment, 0, cure, takes=takes, refutes=refutes, probe=self.probe)
 
     def dose(self, cure: Cure) -> Experiment:
         """Return the situation with and without the provocation: nothing of the app is changed."""
@@ -448,6 +451,16 @@ def doing(seen: Symptoms, mark: str, words: str, *, computes: bool = False) -> D
         sentence += f", most of which {called.place} calls: {called.text}".removesuffix(": ")
         data["called"] = vars(called)
     return Doing(share, sentence, (Evidence("stack", sentence, data),), filling(seen), called)
+
+
+OPENED = 0.5
+"""Connections for each request, from which on they are opened again and again, and not kept."""
+
+
+def opens_again(seen: Symptoms) -> Opened | None:
+    """Return the third party to which requests open connections of their own; None: they keep them, or none is seen."""
+    opened = seen.watched.most_opened if seen.watched else None
+    return opened if opened is not None and opened.each >= OPENED else None
 
 
 def filling(seen: Symptoms) -> int:

@@ -1,4 +1,4 @@
-"""A database connection that is held while the request waits for a third party: capacity is pool ÷ its latency."""
+"""A connection, or a lock, of a database that is held while a third party is waited for: capacity is pool ÷ latency."""
 
 from velodrome.diagnoses.fault import (
     ASYNC,
@@ -8,18 +8,23 @@ from velodrome.diagnoses.fault import (
     Screened,
     Suspect,
     Unknown,
+    filling,
     plateau,
     third_party_evidence,
 )
 from velodrome.diagnoses.pool_exhausted import MOST_CONNECTIONS, SIZE, beyond, pools_of
-from velodrome.model.diagnosis import Cure, Treatment
+from velodrome.model.diagnosis import Cure, Evidence, Treatment
 from velodrome.model.quantity import significant
-from velodrome.model.symptoms import Stepped, Symptoms
+from velodrome.model.symptoms import Statement, Stepped, Symptoms, Watched
 
 BOUND = 0.7
 """Of the requests in flight: so many calls at once, or more, are bound by nothing but these."""
 IDLE = 0.85
 """CPUs in use, over those its processes can use, up to which these are not what bounds it."""
+WAITING, TIMES = 0.5, 5.0
+"""Requests that are at a statement at once, and how many times as long as alone it takes, from which on it waits."""
+SECONDS = 2.0
+"""Of a load in which each request waits for all others."""
 
 
 def screen(seen: Symptoms) -> Screened:
@@ -27,6 +32,8 @@ def screen(seen: Symptoms) -> Screened:
     if seen.watched is None:
         return Unknown("what it imports could not be seen")
     evidence = third_party_evidence(seen)
+    if (locked := _locked(seen, evidence)) is not None:
+        return locked
     pools = [pool.name for pool in pools_of(seen.watched.libraries)]
     if not pools:
         return _of_its_own(seen) or Absent(
@@ -56,6 +63,62 @@ def screen(seen: Symptoms) -> Screened:
         (*evidence, *plateau(seen)),
         loss=0.6,
     )
+
+
+def _locked(seen: Symptoms, evidence: tuple[Evidence, ...]) -> Suspect | None:
+    """Look for a statement that waits for others under load: for what they have locked, and hold across the call."""
+    stepped, watched, slope = seen.stepped, seen.watched, seen.slope
+    if stepped is None or stepped.slots is None or watched is None or slope is None:
+        return None
+    slots = seen.setting.slots if seen.interface not in ASYNC else None
+    if _not_held(stepped, min(seen.workers, seen.server_cpus)) or (
+        slots is not None and stepped.slots > BOUND * min(slots, stepped.connections)
+    ):
+        return None
+    waits = _waits_for_others(watched, seen.watched_alone)
+    if waits is None:
+        return None
+    statement, at_once = waits
+    sentence = (
+        f"throughput follows the latency of third parties, as if {significant(stepped.slots)} requests could call them "
+        f"at once, and {significant(at_once, 2)} at once wait at {statement.place}: {statement.normalized}, which is "
+        "short when a request is alone"
+    )
+    cure = Cure(
+        "end the transaction before the slow call, and begin another one after it; or call first, and write then",
+        statement.place,
+        "the lock is held while the third party is waited for",
+        "session.commit()  # before the call",
+    )
+    held_s = slope.in_work.mid / slope.plateau.rps
+    longer = Treatment("held twice as long", {"statements-longer": {statement.normalized: held_s}})
+    followed = Treatment("this statement followed", {"statements-longer": {statement.normalized: 0.0}})
+    dose = Experiment(
+        longer,
+        filling(seen),
+        cure,
+        proof="dose",
+        takes="statements-longer",
+        seen_by=followed,
+        seconds=SECONDS,
+    )
+    found = Evidence("statements", sentence, {"statement": vars(statement), "at_once": at_once})
+    return Suspect(0.95, sentence, (dose,), (*evidence, found, *plateau(seen)), loss=0.6)
+
+
+def _waits_for_others(watched: Watched, alone: Watched | None) -> tuple[Statement, float] | None:
+    """Return the statement that requests are most in at once, of those that are short when a request is alone."""
+    if alone is None or not alone.followed_s or not watched.followed_s or not watched.rps or not alone.rps:
+        return None
+    usual = {one.normalized: one.seconds / (alone.followed_s * alone.rps) for one in alone.statements}
+    for statement in watched.statements:  # the longest first
+        at_once = statement.seconds / watched.followed_s
+        each_s = at_once / watched.rps
+        if at_once < WAITING:
+            return None
+        if statement.normalized in usual and each_s >= TIMES * usual[statement.normalized]:
+            return statement, at_once
+    return None
 
 
 def _of_its_own(seen: Symptoms) -> Unknown | None:
@@ -98,9 +161,10 @@ fault = Fault(
     "session-held",
     "«idle in transaction», capacity = pool ÷ latency of a third party: a session held across a slow call; close it",
     ("mcp-context-forge#2518",),
-    "Requests wait for a connection that others hold while they wait for a third party.",
+    "Requests wait for a connection, or a lock of the database, that others hold while they wait for a third party.",
     "When third parties take longer throughput falls in proportion (the connection is held across the call), and with "
-    "a larger pool it rises (it is the connection that bounds it). Both have to be so.",
+    "a larger pool it rises (it is the connection that bounds it), or, where requests wait at a statement, it falls "
+    "when that is held longer. Both have to be so.",
     screen,
     steps=True,
 )

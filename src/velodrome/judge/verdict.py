@@ -326,7 +326,7 @@ def set_aside(results: Iterable[Result], stacks: Mapping[str, Stack]) -> list[st
         called = result.trial.contestant.called(stack)
         if isinstance(result, Failed):
             reasons = [(result.failure.value, f"failed: {result.reason}")]
-            if result.failure in OF_ITS_SERVER and (lines := _last_lines(result)):
+            if _is_of_its_server(result) and (lines := _last_lines(result)):
                 server = (result.trial.question, result.trial.label, result.failure.value)
                 said.setdefault(server, (result.trial.load.label, lines))
         else:
@@ -342,6 +342,12 @@ def set_aside(results: Iterable[Result], stacks: Mapping[str, Stack]) -> list[st
         of_load, lines = said.get((question, label, kind), ("", ""))
         found.append(f"{sentence(text)} ({blocks(where)}){lines if of_load == load else ''}")
     return found
+
+
+def _is_of_its_server(failed: Failed) -> bool:
+    """Whether what a server wrote may say why: also of an app that failed at its request (a status of 500 or more)."""
+    raised = failed.failure is FailureKind.WRONG_ANSWER and "status 5" in failed.reason
+    return raised or failed.failure in OF_ITS_SERVER
 
 
 def _last_lines(failed: Failed) -> str:

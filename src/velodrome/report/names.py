@@ -181,7 +181,18 @@ def headline(answer: Answer) -> tuple[str, str]:
     if answer.outcome.value == "winner":
         return best[0], ""
     if answer.outcome.value == "does-not-matter":
-        return "the server does not matter", f"between {join_words(best)}"
+        slower = [
+            called.get(standing.contestant, standing.contestant)
+            for standing in answer.standings
+            if (standing.rank_low or 1) > 1 and standing.contestant not in answer.best
+        ]
+        if not slower:
+            return "the server does not matter", f"between {join_words(best)}"
+        verb = "is" if len(slower) == 1 else "are"
+        return (
+            "it does not matter which",
+            f"of {join_words(best)}; {join_words(slower)} {verb} clearly slower",
+        )
     if answer.outcome.value == "tie":
         return best[0], f"tied: {join_words(best[1:])}" if best[1:] else ""
     return (f"cannot tell {best[0]} from {join_words(best[1:])}", "") if best[1:] else ("cannot tell", "")

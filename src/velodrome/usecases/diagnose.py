@@ -830,15 +830,15 @@ class Case:
                 self._needless[what] = max(under, experiment.connections), found
                 return Diagnosis(fault.name, Ruling.NOT_A_CAUSE, found.why, evidence=suspect.evidence)
             measured, judged = found
+            undecided = judged.ruling is Ruling.CANNOT_TELL
+            open_yet = judged.ruling is Ruling.NOT_A_CAUSE and not experiment.refutes
             others = (
-                one for one in suspect.experiments[number + 1 :] if one.treatment == experiment.treatment
+                one
+                for one in suspect.experiments[number + 1 :]
+                if open_yet or one.treatment == experiment.treatment
             )
             following = next(others, None)
-            if (
-                judged.ruling is Ruling.CANNOT_TELL
-                and following
-                and self._left_s() > self._seconds(following, seen)
-            ):
+            if (undecided or open_yet) and following and self._left_s() > self._seconds(following, seen):
                 why.append(judged.reason)
                 continue
             proven = judged.ruling is Ruling.CAUSE

@@ -1107,6 +1107,21 @@ BY_HTTPX_WAITING = (
     "import httpx",
     "for _ in range(4): assert httpx.get(url).text == 'ok'",
 )
+BY_AIOHTTP_THAT_CLOSES = (
+    "import aiohttp",
+    """async def main():
+        async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(force_close=True)) as session:
+            for _ in range(4):
+                async with session.get(url) as found: assert await found.text() == "ok"
+    asyncio.run(main())""",
+)
+BY_HTTPX_THAT_CLOSES = (
+    "import httpx",
+    """async def main():
+        async with httpx.AsyncClient(limits=httpx.Limits(max_keepalive_connections=0)) as client:
+            for _ in range(4): assert (await client.get(url)).text == "ok"
+    asyncio.run(main())""",
+)
 BY_REQUESTS = ("import requests", "for _ in range(4): assert requests.get(url).text == 'ok'")
 
 
@@ -1116,11 +1131,13 @@ BY_REQUESTS = ("import requests", "for _ in range(4): assert requests.get(url).t
         (BY_AIOHTTP, (cells.AIOHTTP,)),
         (BY_HTTPX, (HTTPX,)),
         (BY_HTTPX_WAITING, (HTTPX,)),
+        (BY_AIOHTTP_THAT_CLOSES, (cells.AIOHTTP,)),
+        (BY_HTTPX_THAT_CLOSES, (HTTPX,)),
         (BY_REQUESTS, (REQUESTS,)),
     ],
-    ids=["aiohttp", "httpx", "httpx, waiting", "requests"],
+    ids=["aiohttp", "httpx", "httpx, waiting", "aiohttp that closes", "httpx that closes", "requests"],
 )
-def test_clients_that_are_made_alike_share_their_connections(
+def test_clients_that_are_made_alike_share_their_connections_and_keep_them(
     injected: Injected, of: tuple[str, str], requires: tuple[str, ...]
 ) -> None:
     program = MADE_IN_A_HANDLER.replace("{imported}", of[0]).replace("{calls}", of[1])
@@ -1129,3 +1146,40 @@ def test_clients_that_are_made_alike_share_their_connections(
     assert injected.took() == set()
     assert injected.run(program, {"clients-shared": True}, requires=requires, **env) == "1\n"
     assert injected.took() == {"clients-shared"}
+
+
+LOOKED_UP = """
+    import aiohttp, asyncio, socket
+    from aiohttp.abc import AbstractResolver
+
+    class Own(AbstractResolver):
+        asked = 0
+        async def resolve(self, host, port=0, family=socket.AF_INET):
+            self.asked += 1
+            return [{"hostname": host, "host": "127.0.0.1", "port": port, "family": family, "proto": 0, "flags": 0}]
+        async def close(self): pass
+
+    async def answer(reader, writer):
+        await reader.readuntil(b"\\r\\n\\r\\n")
+        writer.write(b"HTTP/1.1 200 OK\\r\\nConnection: close\\r\\nContent-Length: 2\\r\\n\\r\\nok")
+        writer.close()
+
+    async def main():
+        server = await asyncio.start_server(answer, "127.0.0.1", 0)
+        url = "http://shop.test:%d/" % server.sockets[0].getsockname()[1]
+        own = Own()
+        connector = aiohttp.TCPConnector(resolver=own, use_dns_cache=False, force_close=True)
+        async with aiohttp.ClientSession(connector=connector) as session:
+            for _ in range(4):
+                async with session.get(url) as found: assert await found.text() == "ok"
+        print(own.asked)
+
+    asyncio.run(main())
+"""
+
+
+def test_a_resolver_of_the_app_looks_a_name_up_once(injected: Injected) -> None:
+    assert injected.run(LOOKED_UP, {}, requires=(cells.AIOHTTP,)) == "4\n"
+    assert injected.took() == set()
+    assert injected.run(LOOKED_UP, {"resolved": "once"}, requires=(cells.AIOHTTP,)) == "1\n"
+    assert injected.took() == {"resolved"}

@@ -5,12 +5,15 @@ import socketserver
 import sys
 import threading
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from velodrome.model.diagnosis import Met
 from velodrome.run.instruments import situations
 from velodrome.run.instruments.clients import Client, Where
+from velodrome.run.instruments.mixed_up import canary
 
 pytestmark = pytest.mark.unit
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -79,8 +82,8 @@ def limited(most: int) -> Handler:
     return handle
 
 
-def echoing(shared: bool) -> Handler:
-    """Return a server that answers with the id of a request: of the last one that came, or of its own."""
+def echoing(shared: bool, between: tuple[bytes, bytes] = (b"x-request-id: ", b"\r\n")) -> Handler:
+    """Return a server that answers with what stands there in a request: the last one that came, or its own."""
     last = b""
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -90,7 +93,7 @@ def echoing(shared: bool) -> Handler:
                 head = await reader.readuntil(b"\r\n\r\n")
             except (asyncio.IncompleteReadError, ConnectionError):
                 return
-            last = own = head.lower().partition(b"x-request-id: ")[2].partition(b"\r\n")[0]
+            last = own = head.lower().partition(between[0])[2].partition(between[1])[0]
             await asyncio.sleep(0)
             body = last if shared else own
             writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
@@ -132,12 +135,33 @@ def test_a_slow_client_holds_a_server_that_serves_one_at_a_time_and_no_other() -
 
 
 def test_a_canary_is_met_in_the_answer_of_another_request_only_where_they_share() -> None:
-    mixed = made(echoing(True), lambda at: situations.canary(at, connections=8, requests=64))
+    mixed = made(echoing(True), lambda at: canary(at, connections=8, requests=64))
     assert 0 < mixed.hits <= mixed.of == 64
-    assert made(echoing(True), lambda at: situations.canary(at, connections=1, requests=32)).hits == 0
-    own = made(echoing(False), lambda at: situations.canary(at, connections=8, requests=64))
+    assert made(echoing(True), lambda at: canary(at, connections=1, requests=32)).hits == 0
+    own = made(echoing(False), lambda at: canary(at, connections=8, requests=64))
     assert (own.hits, own.of) == (0, 64)
-    assert made(answering(), lambda at: situations.canary(at, connections=8, requests=64)).of == 0
+    assert made(answering(), lambda at: canary(at, connections=8, requests=64)).of == 0
+
+
+@pytest.mark.parametrize(
+    ("between", "given", "carries"),
+    [
+        ((b"x-shop: ", b"\r\n"), {"headers": (("X-Shop", "kelvin"),)}, True),
+        ((b"shop=", b" "), {"path": "/?page=2&shop=kelvin"}, True),
+        ((b"authorization: bearer ", b"\r\n"), {"headers": (("Authorization", "Bearer kelvin"),)}, False),
+        ((b"x-api-token: ", b"\r\n"), {"headers": (("X-API-Token", "kelvin"),)}, False),
+    ],
+    ids=["a header", "a parameter", "who the client is", "a secret"],
+)
+def test_what_an_app_repeats_of_its_request_carries_a_name_where_that_is_no_secret(
+    between: tuple[bytes, bytes], given: dict[str, Any], carries: bool
+) -> None:
+    def look(at: Where) -> Awaitable[Met]:
+        return canary(replace(at, **given), connections=8, requests=64)
+
+    shared, own = made(echoing(True, between), look), made(echoing(False, between), look)
+    assert (shared.hits > 0, shared.of) == (carries, 64 if carries else 0)
+    assert (own.hits, own.of) == (0, 64 if carries else 0)
 
 
 def test_the_next_request_on_a_connection_waits_for_what_is_done_behind_an_answer() -> None:

@@ -3,7 +3,8 @@
     share(giving, True)    # aiohttp.ClientSession(), httpx.AsyncClient(), requests.get(…) in a handler keep connections
 
 What a client has of its own (headers, cookies, time-outs) stays its own; its connections, and its TLS context, are
-those of the first that was made with the same arguments. What closes a client leaves them open.
+those of the first that was made with the same arguments. What closes a client leaves them open, and a client of aiohttp
+or httpx that would close a connection behind a call, or keep few of those that it opens, keeps them all.
 """
 
 from __future__ import annotations
@@ -31,7 +32,10 @@ def share(giving: Giving, wanted: bool) -> None:
         if warm:  # what is made at the start is made once
             giving.took(TOOK)
 
+    giving.finder.after("aiohttp.connector", lambda module: _keep_aiohttp(module, giving))
     giving.finder.after("aiohttp.client", lambda module: _share_aiohttp(module, met))
+    for kind in ("_sync.connection_pool", "_async.connection_pool"):
+        giving.finder.after(f"httpcore.{kind}", lambda module: _keep_httpcore(module, giving))
     giving.finder.after("httpx._transports.default", lambda module: _share_httpx(module, met))
     giving.finder.after("requests.adapters", lambda module: _share_requests(module, met))
 
@@ -52,6 +56,31 @@ def _share_aiohttp(module: Any, met: Any) -> None:
                 connectors[id(loop)] = loop, connector
             named.update(connector=connector, connector_owner=False)
         before(self, *args, **named)
+
+    cls.__init__ = init
+
+
+def _keep_aiohttp(module: Any, giving: Giving) -> None:
+    before = module.TCPConnector.__init__
+
+    def init(self: Any, *args: Any, **named: Any) -> None:
+        if named.get("force_close"):
+            named["force_close"] = False
+            giving.took(TOOK)
+        before(self, *args, **named)
+
+    module.TCPConnector.__init__ = init
+
+
+def _keep_httpcore(module: Any, giving: Giving) -> None:
+    cls = getattr(module, "AsyncConnectionPool", None) or module.ConnectionPool
+    before = cls.__init__
+
+    def init(self: Any, *args: Any, **named: Any) -> None:
+        before(self, *args, **named)
+        if self._max_keepalive_connections < self._max_connections:
+            self._max_keepalive_connections = self._max_connections
+            giving.took(TOOK)
 
     cls.__init__ = init
 

@@ -261,7 +261,10 @@ class Collections:
 
 
 class Heart:
-    """Watches the loop of a process: the one that was started last, which in servers is the one that serves."""
+    """Watches the loop of a process: the one that was started last, which in servers is the one that serves.
+
+    Of loops that a thread runs within one another it is the outermost.
+    """
 
     def __init__(self, folder: str, late_s: float) -> None:
         self._folder, self._late_s = folder, late_s
@@ -404,7 +407,9 @@ class Heart:
         self._statements[sent] = spent._replace(seconds=spent.seconds + seconds)
 
     def _begin(self, loop: Loop) -> Loop:
-        self._loop = loop
+        # One that a thread runs within another one (by a greenlet, for one call) holds up what that one serves.
+        if self._loop is None or self._loop.ident != loop.ident:
+            self._loop = loop
         return loop
 
     def _end(self, loop: Loop) -> None:

@@ -288,8 +288,26 @@ def _cache_lookups(giving: Giving, how: str) -> None:
 
         module.getaddrinfo = getaddrinfo
 
+    def aiohttp(module: Any) -> None:
+        before = module.TCPConnector._resolve_host
+        found: Dict[Any, Any] = {}
+
+        # A resolver may be the app's own, and its answers are kept for 10 s, or not at all.
+        async def resolve_host(self: Any, host: str, port: int, *args: Any, **named: Any) -> Any:
+            if ":" in host or host.replace(".", "").isdigit():
+                return await before(self, host, port, *args, **named)
+            key = (host, port, self._family)
+            if key not in found:
+                found[key] = await before(self, host, port, *args, **named)
+            elif not self._use_dns_cache or (host, port) not in self._cached_hosts:
+                giving.took("resolved")
+            return list(found[key])
+
+        module.TCPConnector._resolve_host = resolve_host
+
     if how == "once":
         giving.finder.after("socket", patch)
+        giving.finder.after("aiohttp.connector", aiohttp)
 
 
 def _urllib3_connections(giving: Giving, count: int) -> None:

@@ -116,6 +116,7 @@ NAMES = tuple(dict.fromkeys(mark.name for mark in MARKS))
 WAITS = (
     Mark("connector", "/aiohttp/connector.py", _of("connect", "_wait_for_available_connection")),
     Mark("httpcore-pool", "/httpcore/_async/connection_pool.py", _of("wait_for_connection")),
+    Mark("resolver", "/aiohttp/connector.py", _of("_resolve_host")),
     Mark("async-session", "/sqlalchemy/ext/asyncio/"),
 )
 """What a task that waits is in."""

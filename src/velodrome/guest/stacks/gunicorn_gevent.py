@@ -11,7 +11,7 @@ stack = Stack(
     concurrency="greenlets",
     command=_gevent.command,
     requires=_gevent.REQUIRES,
-    knobs={"workers": 1, "backlog": 2048, "connections": _gevent.CONNECTIONS, "keepalive": 75},
+    knobs={"workers": 1, "backlog": 2048, "connections": _gevent.CONNECTIONS, "keepalive": 75, "preload": 0},
     python=_gevent.OLDEST_PYTHON,
     server=_gevent.SERVER,
 )

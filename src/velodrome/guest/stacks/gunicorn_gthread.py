@@ -17,6 +17,7 @@ stack = Stack(
         "backlog": 2048,
         "connections": _gunicorn.CONNECTIONS,
         "keepalive": 75,
+        "preload": 0,
     },
     slots=one_per_thread,
     python=_gunicorn.OLDEST_PYTHON,

@@ -33,6 +33,7 @@ from velodrome.model.quantity import significant
 from velodrome.run.experiments import backlog
 from velodrome.run.instruments import heartbeat, processes
 from velodrome.run.instruments.clients import Answer, Client, Where, request_once, where
+from velodrome.run.instruments.mixed_up import canary
 from velodrome.run.instruments.standing import Standing
 from velodrome.run.link import enter
 from velodrome.run.machine import netlink
@@ -182,42 +183,6 @@ async def burst(at: Where, count: float, patience_s: float = 2.5, server: Standi
         {"overflows": float(overflows), "slowest_ms": 1000 * slowest},
         f"the slowest after {significant(slowest, 2)} s, the listen queue overflowed {overflows} times",
     )
-
-
-CANARY = re.compile(r"velodrome-[0-9a-f]{16}")
-
-
-async def canary(at: Where, connections: float, requests: float = 200, seconds: float = 1.5) -> Met:
-    """Give each request a name of its own in its headers, and look for those of others in the answers."""
-    until = time.monotonic() + seconds
-    each = max(int(requests / connections), 1)
-    foreign: list[Answer] = []
-    named: list[Answer] = []
-    known: set[str] = set()
-
-    async def asking() -> None:
-        async with Client(at) as client:
-            for _ in range(each):
-                if time.monotonic() > until or client.has_ended:
-                    return
-                own = f"velodrome-{secrets.token_hex(8)}"
-                known.add(own)
-                data = at.with_headers(X_Request_ID=own, X_Correlation_ID=own, X_Velodrome_Canary=own).request
-                answer = await client.request(data)
-                found = _canaries(answer)
-                if found:
-                    named.append(answer)
-                if found - {own} & known:
-                    foreign.append(answer)
-
-    await asyncio.gather(*(asking() for _ in range(int(connections))))
-    sentence = "an answer holds what another request sent"
-    return Met(len(foreign), len(named), Counter(one.outcome for one in named), {}, sentence)
-
-
-def _canaries(answer: Answer) -> set[str]:
-    texts = [answer.body.decode("latin-1"), *answer.headers.values()]
-    return {one for text in texts for one in CANARY.findall(text)}
 
 
 FEWEST_PAIRS = 4
