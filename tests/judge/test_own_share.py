@@ -173,6 +173,15 @@ def test_what_ties_does_not_matter_where_the_server_is_below_the_margin() -> Non
     assert untold.outcome is Outcome.CANNOT_TELL
 
 
+def test_who_may_be_behind_by_more_than_the_margin_is_not_called_as_good() -> None:
+    raced = [*steady("uvicorn", [125, 118, 131]), *steady("granian", [100, 125, 110])]
+    (untold,) = verdict(raced).answers
+    assert set(untold.best) == {"uvicorn", "granian"}, "the race alone cannot tell"
+    (found,) = verdict([*raced, *HEAVY], *study(*LAYERS).questions).answers
+    assert (found.outcome, found.best) == (Outcome.DOES_NOT_MATTER, ("uvicorn",))
+    assert "it does not matter which" not in found.sentence
+
+
 def test_a_winner_stays_one_and_the_share_stands_beside() -> None:
     raced = [*steady("uvicorn", [125, 126, 124]), *steady("granian", [80, 81, 79])]
     (found,) = verdict([*raced, *HEAVY], *study(*LAYERS).questions).answers

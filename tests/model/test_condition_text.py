@@ -107,6 +107,14 @@ def test_a_recipe_may_have_a_room() -> None:
         read_slo("tls.p99 < 3ms")
 
 
+@pytest.mark.parametrize("text", ["", "p99", "p99 > nothing"])
+def test_an_example_is_shown_of_what_is_to_hold_where_that_is_wanted(text: str) -> None:
+    with pytest.raises(ConditionError, match="p99 < 50ms and"):
+        read_slo(text)
+    with pytest.raises(ConditionError, match="p99 > 50ms or"):
+        read(text)
+
+
 def test_an_unknown_metric_is_no_condition() -> None:
     with pytest.raises(UnknownLoadMetricError, match=r"Nearest: .*p99"):
         read("p99 > 50ms or pp99 > 3ms")

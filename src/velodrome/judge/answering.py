@@ -11,7 +11,7 @@ from velodrome.guest.stack import Stack, one_per_worker
 from velodrome.judge import workers
 from velodrome.judge.deploying import deploy_app, with_comment
 from velodrome.judge.field import Runner, cpu_cost, memory_use, runners, score
-from velodrome.judge.own_share import is_known, matters_not, where_it_goes
+from velodrome.judge.own_share import MARGIN, is_known, matters_not, where_it_goes
 from velodrome.judge.own_share import sentence as share_sentence
 from velodrome.judge.search.holding import bounding
 from velodrome.judge.standings import (
@@ -397,6 +397,8 @@ def answer(
     case = Case(question, load, tuple(field), ranking, rates, costs, ceilings, by_label, share)
     first = _recommend(case) if ranking and not _too_slow_alone(case) else ()
     outcome = _outcome(case, ranking, first) if ranking and first else Outcome.CANNOT_TELL
+    if ranking and share is not None and outcome is Outcome.DOES_NOT_MATTER:
+        first = _as_good(ranking, first, share)
     best = case.runner(first[0]) if first and not _unfit(case, first[0]) else None
     rows = [
         replace(row, notes=(by_label[row.contestant].sentence, *row.notes)) if row.contestant in out else row
@@ -606,6 +608,20 @@ def _outcome(case: Case, ranking: Ranking, first: Sequence[str]) -> Outcome:
     return Outcome.TIE if sure and not bounded else Outcome.CANNOT_TELL
 
 
+def _as_good(ranking: Ranking, first: Sequence[str], share: OwnShare) -> tuple[str, ...]:
+    """Return those of the leaders that look no worse than the one of which the server's share is known.
+
+    No server saves more than that share. One may cost more all the same, and who is estimated to be behind by more than
+    the margin is not called as good only because the race could not tell.
+    """
+    pairs = {label: ranking.over(label, share.contestant) for label in first}
+    return tuple(
+        label
+        for label, pair in pairs.items()
+        if label == share.contestant or pair is None or pair.ratio.mid >= 1 - MARGIN
+    )
+
+
 def _at_the_loads_limit(case: Case, labels: Sequence[str]) -> list[Runner]:
     return limited_by([case.runner(label) for label in labels], case.ceilings, case.rates, "connections")
 
@@ -631,7 +647,11 @@ def _sentence(case: Case, outcome: Outcome, first: Sequence[str]) -> str:
         text = f"no recommendation, because {why_not}"
         text += f"; cannot tell it from {list_names(names[1:], 'or')}" if names[1:] else ", and it leads"
     elif outcome is Outcome.DOES_NOT_MATTER and case.share is not None:
-        text = f"{list_names(names, 'or')}: it does not matter which. {_share_sentence(case, case.share)}"
+        which = ": it does not matter which." if len(names) > 1 else ": no server is better by much."
+        text = f"{list_names(names, 'or')}{which} {_share_sentence(case, case.share)}"
+        untold = [case.runner(label).called for label in case.ranking.first if label not in first]
+        whom = "them" if len(names) > 1 else "it"
+        text += f"; {list_names(untold, 'and')} could not be told from {whom}" if untold else ""
     else:
         text = f"cannot tell {names[0]} from {list_names(names[1:], 'or')}{_gap(case, case.ranking, first)}"
     fastest = max((case.rates[label].mid for label in first if label in case.rates), default=0.0)

@@ -421,7 +421,10 @@ def read_slo(text: str, *, of_app: bool = False) -> Condition:
     Raises as `read` does, SloError for one that wants the opposite, such as `p99 > 200ms`, and NeverMeasuredError for a
     figure that a server which velodrome starts never has, or that with `of_app` only a recipe has.
     """
-    found = read(text)
+    try:
+        found = read(text)
+    except ConditionError as error:
+        raise ConditionError(text, error.at, error.problem, holds=True) from None
     lacking = (*PHASES, "delivery") if of_app else PHASES
     for one in comparisons(found):
         if one.metric.span in lacking:

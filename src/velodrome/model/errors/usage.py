@@ -245,15 +245,15 @@ class NeverMeasuredError(UsageError):
 
 
 class ConditionError(UsageError):
-    """Raised when a condition is invalid. `at` is the position of the mistake, counted from 0."""
+    """Raised when a condition is invalid. `at`: where the mistake is, counted from 0; `holds`: it is to hold."""
 
     MUST_HOLD, MUST_NOT = "'p99 < 50ms and errors < 0.1%'", "'p99 > 50ms or errors > 0.1%'"
 
-    def __init__(self, text: str, at: int, problem: str) -> None:
-        self.text, self.at = text, at
+    def __init__(self, text: str, at: int, problem: str, *, holds: bool = False) -> None:
+        self.text, self.at, self.problem = text, at, problem
         super().__init__(
             f"the condition '{text}' is invalid at character {at + 1}: {problem}. "
-            f"Write it as {self.MUST_HOLD if '<' in text else self.MUST_NOT}"
+            f"Write it as {self.MUST_HOLD if holds or '<' in text else self.MUST_NOT}"
         )
 
 
