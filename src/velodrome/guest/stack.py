@@ -161,6 +161,8 @@ class Server:
     """Beginnings of the paths of its code, by the part of a server they are (`model/profile.py`)."""
     never_blocks: Tuple[str, ...] = ()
     """Beginnings of the paths of its code whose sockets never block: a read there works and does not wait."""
+    loops_in_c: Tuple[str, ...] = ()
+    """Calls, as in the line of source, in which it waits or works in C, and of which nobody outside can tell which."""
 
     @property
     def has_value(self) -> Mapping[str, bool]:

@@ -76,6 +76,11 @@ def _unblocked() -> tuple[str, ...]:
     return (*_UNBLOCKED, *(path for server in catalog.servers().values() for path in server.never_blocks))
 
 
+@cache
+def _loops_in_c() -> tuple[str, ...]:
+    return tuple(call for server in catalog.servers().values() for call in server.loops_in_c)
+
+
 @dataclass(frozen=True)
 class Leaf:
     """The innermost frame of a stack."""
@@ -104,7 +109,7 @@ def waits(leaf: Leaf, handler_waits: bool) -> bool:
 def in_c_loop(leaf: Leaf) -> bool:
     """Whether what runs is an event loop written in C, or a thread of C alone: it waits or works there."""
     thread = leaf.path == "threading.py" and leaf.function.rpartition(".")[2] == "run"
-    return thread or bool(_LOOPS.search(leaf.line))
+    return thread or bool(_LOOPS.search(leaf.line)) or any(call in leaf.line for call in _loops_in_c())
 
 
 _PROCESS = re.compile(r'process (\d+):"')

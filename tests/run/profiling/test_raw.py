@@ -16,6 +16,7 @@ LINES = {
     ("gunicorn/http/unreader.py", 96): "    return self.sock.recv(self.mxchunk)",
     ("asyncio/selector_events.py", 999): "    data = self._sock.recv(self.max_size)",
     ("gevent/hub.py", 5): "    loop.run()",
+    ("bjoern.py", 48): "    _bjoern.server_run(*args)",
     ("concurrent/futures/thread.py", 81): "    work_item = work_queue.get(block=True)",
     ("uvicorn/server.py", 3): "    await asyncio.sleep(0.1)",
     ("django/urls.py", 4): "    return self.cache.get(key)",
@@ -48,6 +49,7 @@ def test_paths_begin_with_the_package_and_lines_are_left_out() -> None:
         (f"select ({LIB}/selectors.py:468)", WAITS),  # as Pythons before 3.11 call it
         (f"Runner.run ({LIB}/asyncio/runners.py:118)", OPAQUE),
         (f"Hub.run ({SITE}/gevent/hub.py:5)", OPAQUE),
+        (f"server_run ({SITE}/bjoern.py:48)", OPAQUE),
         (f"Thread.run ({LIB}/threading.py:1002)", OPAQUE),
         (f"Arbiter.wait_for_signals ({SITE}/gunicorn/arbiter.py:7)", WAITS),
         (f"_worker ({LIB}/concurrent/futures/thread.py:81)", WAITS),

@@ -20,6 +20,7 @@ SERVER = Server(
     supervises=False,  # the program that is pasted only forks
     keeps_idle_s=lambda knobs: math.inf,
     parts={"server": ("bjoern",)},
+    loops_in_c=("_bjoern.server_run(",),
 )
 
 

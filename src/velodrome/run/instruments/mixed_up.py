@@ -28,8 +28,8 @@ KEPT = re.compile(
     re.IGNORECASE,
 )
 """Headers that are not given a name, nor are those with the name of a secret."""
-MOST = 8
-"""Headers and parameters that are tried."""
+MOST, MOST_S = 8, 2.0
+"""Headers and parameters that are tried, and for how long."""
 
 
 @dataclass(frozen=True)
@@ -66,8 +66,10 @@ async def find_carriers(at: Where) -> frozenset[Carrier]:
         *(Carrier("parameter", name) for name, _ in parse_qsl(urlsplit(at.path).query)),
     ]
     may = [carrier for carrier in dict.fromkeys(candidates) if not names_secret(carrier.name)]
-    found = set[Carrier]()
+    found, until = set[Carrier](), time.monotonic() + MOST_S
     for carrier in may[:MOST]:
+        if (left_s := until - time.monotonic()) <= 0:
+            break
         own = _new()
         # Without the headers that identify it: the name of those may be repeated anyhow.
         whole = carrying(at, frozenset({carrier}), own)
@@ -75,7 +77,7 @@ async def find_carriers(at: Where) -> frozenset[Carrier]:
         bare = replace(
             whole, headers=tuple(pair for pair in whole.headers if pair[0].lower() in kept), expected=None
         )
-        answer = await request_once(bare)
+        answer = await request_once(bare, left_s)
         if answer.outcome == "ok" and own in names_in(answer):
             found.add(carrier)
     return frozenset(found)
