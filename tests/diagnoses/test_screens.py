@@ -554,6 +554,26 @@ def test_a_statement_that_waits_for_others_is_held_longer_where_throughput_follo
         assert experiment.cure.where == BEGINS.place
 
 
+@pytest.mark.parametrize(
+    ("rps", "errors", "connections"),
+    [((100, 190, 185, 180), 0.0, 8), ((100, 190, 170, 120), 0.0, 32), ((100, 190, 170, 120), 0.3, 8)],
+    ids=["it stays", "it falls", "requests fail"],
+)
+def test_where_throughput_falls_arms_have_as_many_connections_as_it_takes(
+    rps: tuple[float, ...], errors: float, connections: int
+) -> None:
+    at = (1, 4, 16, 32)
+    points = tuple(
+        replace(rising(4).points[0], connections=n, rps=r, errors=errors * (n > 4))
+        for n, r in zip(at, rps, strict=True)
+    )
+    slope = replace(rising(4), points=points, knee=4, rises=False)
+    seen = replace(SEEN, slope=slope, watched=replace(QUIET, shares={"resolving": 0.5}))
+    found = catalogue()["dns-per-call"].screen(seen)
+    assert isinstance(found, Suspect)
+    assert found.experiments[0].connections == connections
+
+
 def test_a_resolver_that_tasks_wait_for_is_treated_where_connections_are_opened_again_and_again() -> None:
     watched = replace(QUIET, rps=100.0, connects={"10.0.0.7:80": 290}, waiting={"resolver": 20})
     found = catalogue()["dns-per-call"].screen(replace(SEEN, watched=watched))

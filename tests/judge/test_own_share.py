@@ -174,7 +174,7 @@ def test_what_ties_does_not_matter_where_the_server_is_below_the_margin() -> Non
 
 
 def test_who_may_be_behind_by_more_than_the_margin_is_not_called_as_good() -> None:
-    raced = [*steady("uvicorn", [125, 118, 131]), *steady("granian", [100, 125, 110])]
+    raced: list[Result] = [*steady("uvicorn", [125, 118, 131]), *steady("granian", [100, 125, 110])]
     (untold,) = verdict(raced).answers
     assert set(untold.best) == {"uvicorn", "granian"}, "the race alone cannot tell"
     (found,) = verdict([*raced, *HEAVY], *study(*LAYERS).questions).answers

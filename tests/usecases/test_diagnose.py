@@ -86,6 +86,7 @@ class Scripted(Case):
             trial, lab, {fault.name: fault for fault in faults}, time.monotonic() + budget_s, Quiet()
         )
         self.rulings, self.tried, self.screened_with = rulings, list[str](), list[str]()
+        self.broken = frozenset[str]()
         self.spends = spends
 
     def _screen(self, *, first: bool = False) -> Symptoms:
@@ -104,7 +105,7 @@ class Scripted(Case):
             return found
         if found is Ruling.CAUSE and experiment.proof == "cure":
             self._base = self._base.plus(experiment.treatment)
-        return MEASURED, Judged(found, "so it is", gain=2.0)
+        return MEASURED, Judged(found, "so it is", gain=2.0, breaks=name in self.broken)
 
     def causes(self) -> list[str]:
         return [diagnosis.id for diagnosis in self.diagnoses if diagnosis.ruling is Ruling.CAUSE]
@@ -245,6 +246,14 @@ def test_a_treatment_that_changes_nothing_refutes_a_fault_unless_it_can_miss_it(
     case.examine()
     (found,) = case.diagnoses
     assert (case.tried, found.ruling) == (tried, ruling)
+
+
+def test_a_treatment_that_breaks_the_app_gives_way_to_the_next() -> None:
+    both = experiment("moved"), experiment("longer", proof="dose")
+    case = Scripted([suspected("call", 0.9, *both)], {"moved": Ruling.CANNOT_TELL, "longer": Ruling.CAUSE})
+    case.broken = frozenset({"moved"})
+    case.examine()
+    assert (case.tried, case.causes()) == (["moved", "longer"], ["call"])
 
 
 def test_a_dose_cures_nothing_so_nothing_is_looked_at_again() -> None:

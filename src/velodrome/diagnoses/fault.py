@@ -233,6 +233,8 @@ def plateau(seen: Symptoms) -> tuple[Evidence, ...]:
         f"throughput stops at {significant(top.rps, 4)}/s from {seen.slope.knee} connections on: {significant(k.mid)} "
         f"[{significant(k.low)}, {significant(k.high)}] requests in work at once, {top.cpus:.2f} CPUs busy"
     )
+    if (falls := seen.slope.falls) is not None:
+        sentence += f"; it falls to {significant(falls.rps, 4)}/s with {falls.connections}"
     points = [[point.connections, point.rps, point.cpus] for point in seen.slope.points]
     return (Evidence("slope", sentence, {"in_work": [k.low, k.mid, k.high], "points": points}),)
 
@@ -464,6 +466,9 @@ def opens_again(seen: Symptoms) -> Opened | None:
 
 
 def filling(seen: Symptoms) -> int:
-    """Return how many connections fill the server, and some more."""
-    knee = seen.slope.knee if seen.slope else LEAST_CONNECTIONS
-    return min(max(2 * knee, LEAST_CONNECTIONS), MOST_CONNECTIONS)
+    """Return how many connections fill the server, and some more; where throughput falls, as many as it takes."""
+    slope = seen.slope
+    if slope is None:
+        return 2 * LEAST_CONNECTIONS
+    falls = slope.falls.connections if slope.falls else 0
+    return min(max(2 * slope.knee, falls, LEAST_CONNECTIONS), MOST_CONNECTIONS)

@@ -77,6 +77,8 @@ class Judged:
     effect: Mapping[str, Interval] = field(default_factory=dict)
     gain: float = 1.0
     """Throughput of the better arm over that of the other."""
+    breaks: bool = False
+    """Whether the treated arm answers wrongly: what was changed does not fit this app."""
 
 
 def judge_arms(arms: Arms, metrics: Sequence[str], proof: str) -> Judged | None:
@@ -89,6 +91,7 @@ def judge_arms(arms: Arms, metrics: Sequence[str], proof: str) -> Judged | None:
         return Judged(
             Ruling.CANNOT_TELL,
             f"the treated arm answers {more:.1%} more of the requests wrongly than the other",
+            breaks=True,
         )
     better = {metric: _better(arms, metric, proof) for metric in metrics}
     if not all(effect.enough for effect in better.values()):

@@ -33,6 +33,11 @@ class Point:
     """Share of the requests that were not answered right."""
 
 
+FALLS, FAIL = 0.8, 0.02
+"""Throughput over that of the plateau, up to which more connections have made it fall (closed loops vary by less), and
+the share of requests that may fail: of more it is these that throughput misses."""
+
+
 @dataclass(frozen=True)
 class Slope:
     """How throughput rises with the requests in flight, and where it stops."""
@@ -55,6 +60,13 @@ class Slope:
     def alone(self) -> Point:
         """The throughput of one connection."""
         return self.points[0]
+
+    @property
+    def falls(self) -> Point | None:
+        """The closed loop behind the knee with the least throughput, where that is clearly less; None: it is not."""
+        least = min(self.points, key=lambda point: (point.connections <= self.knee, point.rps))
+        clearly = least.connections > self.knee and least.rps <= FALLS * self.plateau.rps
+        return least if clearly and least.errors <= FAIL else None
 
 
 @dataclass(frozen=True)

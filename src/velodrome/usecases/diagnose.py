@@ -817,7 +817,10 @@ class Case:
         return judge.LOOKS[0] * 2 * each
 
     def _test(self, fault: Fault, suspect: Suspect, seen: Symptoms) -> Diagnosis:
-        """Make the first experiment that can be made, and others of the same treatment until one decides."""
+        """Make the first experiment that can be made, and others of the same treatment until one decides.
+
+        Where a treatment changes nothing that refutes the fault, or breaks the app, any further experiment may decide.
+        """
         why = []
         for number, experiment in enumerate(suspect.experiments):
             what = _change(experiment, self._base)
@@ -831,7 +834,7 @@ class Case:
                 return Diagnosis(fault.name, Ruling.NOT_A_CAUSE, found.why, evidence=suspect.evidence)
             measured, judged = found
             undecided = judged.ruling is Ruling.CANNOT_TELL
-            open_yet = judged.ruling is Ruling.NOT_A_CAUSE and not experiment.refutes
+            open_yet = judged.breaks or (judged.ruling is Ruling.NOT_A_CAUSE and not experiment.refutes)
             others = (
                 one
                 for one in suspect.experiments[number + 1 :]
