@@ -439,7 +439,7 @@ def doing(seen: Symptoms, mark: str, words: str, *, computes: bool = False) -> D
     share = watched.shares.get(mark, 0.0)
     sentence = f"{share:.0%} of the stacks of busy threads are in {words}"
     at_once = watched.at_once.get(mark, 0.0)
-    if computes and share < SHARE and at_once >= AT_ONCE:
+    if computes and at_once >= AT_ONCE and at_once > share:
         sentence = (
             f"{significant(at_once, 2)} threads at once are in {words}, on average, among others that wait"
         )

@@ -184,10 +184,22 @@ def _lines(found: Examination) -> Iterator[str]:
     for why, names in _untried(found).items():
         yield f"– not tried            {', '.join(names)}: {why}"
     yield from slo_lines(found)
-    if found.unexplained is not None:
-        yield f"unexplained: {found.unexplained:.0%} of the time of a request under full load"
+    if left := unexplained(found):
+        yield f"unexplained: {left}"
     yield from disturbed_lines(found)
     yield f"took {duration(found.seconds)}"
+
+
+def unexplained(found: Examination) -> str:
+    """Return how much of a request's time no cause accounts for, or why that is not known; empty: nothing was seen."""
+    if found.unexplained is not None:
+        return f"{found.unexplained:.0%} of the time of a request under full load"
+    if any(cause.proof == "cure" for cause in found.causes):
+        return (
+            "not known; behind the last cure nothing was looked at again, and what it hid was not found: "
+            "give more time (--budget)"
+        )
+    return ""
 
 
 def disturbed_lines(found: Examination) -> Iterator[str]:
@@ -258,8 +270,8 @@ def junit_text(found: Examination) -> str:
         for untried in found.untried
     ]
     facts = {"stack": found.stack, "app": found.title, "took": duration(found.seconds)}
-    if found.unexplained is not None:
-        facts["unexplained"] = f"{found.unexplained:.0%} of the time of a request under full load"
+    if left := unexplained(found):
+        facts["unexplained"] = left
     text = "; ".join(line.strip() for line in lines(found) if line)
     suite = Suite(f"{found.stack} · {found.title}", _apart(cases), facts, found.started, text, found.seconds)
     return junit.text("velodrome doctor", [suite])

@@ -36,6 +36,7 @@ from velodrome.report.diagnoses import (
     relative,
     slo_lines,
     stack_of,
+    unexplained,
     where,
 )
 from velodrome.report.html import environment, template_text
@@ -327,6 +328,8 @@ def _summary(found: Examination) -> Iterator[str]:
             f"{found.unexplained:.0%} of the time of a request under full load are explained neither by a cause nor by "
             "what the request needs itself."
         )
+    elif left := unexplained(found):
+        yield f"What is left is {left}."
     yield from disturbed_lines(found)
 
 
