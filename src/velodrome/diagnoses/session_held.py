@@ -13,6 +13,7 @@ from velodrome.diagnoses.fault import (
     third_party_evidence,
 )
 from velodrome.diagnoses.pool_exhausted import MOST_CONNECTIONS, SIZE, beyond, pools_of
+from velodrome.guest.injected.statements import OPENING
 from velodrome.model.diagnosis import Cure, Evidence, Treatment
 from velodrome.model.quantity import significant
 from velodrome.model.symptoms import Statement, Stepped, Symptoms, Watched
@@ -116,7 +117,8 @@ def _waits_for_others(watched: Watched, alone: Watched | None) -> tuple[Statemen
         each_s = at_once / watched.rps
         if at_once < WAITING:
             return None
-        if statement.normalized in usual and each_s >= TIMES * usual[statement.normalized]:
+        alone_s = None if statement.normalized == OPENING else usual.get(statement.normalized)
+        if alone_s is not None and each_s >= TIMES * alone_s:
             return statement, at_once
     return None
 
