@@ -34,7 +34,7 @@ def command(launch: Launch) -> Process:
 stack = Stack(
     name="daphne",
     title="daphne",
-    about="Twisted's HTTP in Python on the standard event loop, one process; while a request awaits the others run.",
+    about="Twisted's HTTP in Python on the standard event loop, one process, no lifespan; awaiting frees it.",
     interface="asgi",
     concurrency="tasks",
     command=command,
