@@ -40,7 +40,8 @@ def screen(seen: Symptoms) -> Screened:
     if threads < LEAST_THREADS:
         return Absent(f"at most {threads} calls ran in AnyIO's threads at once")
     in_work = seen.slope.in_work.mid
-    alike = max(in_work / threads, threads / in_work) < ALIKE
+    # A request may have several calls in threads: as many threads as there are without a setting tell as much.
+    alike = threads == TOKENS or max(in_work / threads, threads / in_work) < ALIKE
     connections = min(max(seen.slope.plateau.connections, 3 * threads), MOST_CONNECTIONS)
     tokens = max(TIMES * threads, MOST_CONNECTIONS)
     cure = Cure(
