@@ -552,6 +552,12 @@ def test_a_statement_that_waits_for_others_is_held_longer_where_throughput_follo
         assert experiment.proof == "dose"
         assert experiment.treatment.give["statements-longer"][BEGINS.normalized] > 0
         assert experiment.cure.where == BEGINS.place
+        assert experiment.most_rps is not None
+        threads = replace(seen, interface="wsgi", setting=replace(SETTING, slots=64))
+        bound = catalogue()["session-held"].screen(threads)
+        assert isinstance(bound, Suspect)
+        assert seen.slope is not None
+        assert bound.experiments[0].most_rps == min(experiment.most_rps, 64 * seen.slope.alone.rps)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from velodrome.judge.diagnosis import (
     LEVEL,
     LOOKS,
     Judged,
+    bounded,
     disturbances,
     judge_arms,
     judge_counts,
@@ -34,6 +35,16 @@ def test_an_arm_that_is_clearly_better_is_a_cause_and_says_what_it_costs() -> No
     assert 0 < lost.low < 100 < lost.high
     assert found.effect["mean_ms"].mid == pytest.approx(40, rel=0.1)
     assert found.gain == pytest.approx(2, rel=0.05)
+
+
+def test_a_dose_costs_no_more_than_the_server_could_have_without_the_fault() -> None:
+    made = arms([100] * 4, [50] * 4)
+    found = judge_arms(made, ("rps",), "dose")
+    assert found is not None
+    assert found.effect["rps"].mid > 500, "by the dose alone"
+    assert bounded(found.effect, made, 130.0)["rps"].high == pytest.approx(30)
+    assert bounded(found.effect, made, 90.0)["rps"].high == 0
+    assert bounded(found.effect, made, 1e6) == found.effect
 
 
 def test_arms_that_are_alike_are_no_cause() -> None:

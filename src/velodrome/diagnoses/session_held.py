@@ -16,7 +16,7 @@ from velodrome.diagnoses.pool_exhausted import MOST_CONNECTIONS, SIZE, beyond, p
 from velodrome.guest.injected.statements import OPENING
 from velodrome.model.diagnosis import Cure, Evidence, Treatment
 from velodrome.model.quantity import significant
-from velodrome.model.symptoms import Statement, Stepped, Symptoms, Watched
+from velodrome.model.symptoms import Slope, Statement, Stepped, Symptoms, Watched
 
 BOUND = 0.7
 """Of the requests in flight: so many calls at once, or more, are bound by nothing but these."""
@@ -101,10 +101,18 @@ def _locked(seen: Symptoms, evidence: tuple[Evidence, ...]) -> Suspect | None:
         proof="dose",
         takes="statements-longer",
         seen_by=followed,
+        most_rps=_most_rps(seen, slope, slots),
         seconds=SECONDS,
     )
     found = Evidence("statements", sentence, {"statement": vars(statement), "at_once": at_once})
     return Suspect(0.95, sentence, (dose,), (*evidence, found, *plateau(seen)), loss=0.6)
+
+
+def _most_rps(seen: Symptoms, slope: Slope, slots: int | None) -> float:
+    """Return the throughput at which its CPUs are used up, or all its slots, by requests that wait for no other."""
+    top, room = slope.plateau, min(seen.workers, seen.server_cpus)
+    by_cpu = top.rps * room / max(top.cpus, 1e-3)
+    return by_cpu if slots is None else min(by_cpu, slots * slope.alone.rps)
 
 
 def _waits_for_others(watched: Watched, alone: Watched | None) -> tuple[Statement, float] | None:

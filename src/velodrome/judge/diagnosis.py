@@ -214,6 +214,18 @@ def _effect(arms: Arms, proof: str) -> dict[str, Interval]:
     return found
 
 
+def bounded(effect: Mapping[str, Interval], arms: Arms, most_rps: float) -> dict[str, Interval]:
+    """Return an effect that follows from a dose, with no more throughput than the server could have without the fault.
+
+    A dose says what the fault takes of a request, and not what bounds requests once it is gone.
+    """
+    lost = effect.get("rps")
+    if lost is None:
+        return dict(effect)
+    most = max(most_rps - _level(arms, "rps"), 0.0)
+    return {**effect, "rps": Interval(*(min(end, most) for end in (lost.low, lost.mid, lost.high)))}
+
+
 def levels(arms: Arms) -> dict[str, dict[str, list[float]]]:
     """Return each metric of both arms as low end, middle and high end of a 95 % interval over blocks (Student's t, of
     logarithms); of one block, only its value. Arms are compared by their ratio block by block, not by these.

@@ -848,12 +848,15 @@ class Case:
             if proven:
                 self._proven.add((fault.name, experiment.treatment.about))
             counted = isinstance(measured, Counts)
+            effect = judged.effect
+            if isinstance(measured, Arms) and experiment.most_rps is not None:
+                effect = judge.bounded(effect, measured, experiment.most_rps)
             better = f"both arms under {measured.load}, {len(measured.blocks)} blocks: {judged.reason}"
             return Diagnosis(
                 fault.name,
                 judged.ruling,
                 f"{suspect.why}; {judged.reason}",
-                judged.effect,
+                effect,
                 (*suspect.evidence, _evidence(better, measured)),
                 experiment.cure if proven else None,
                 experiment.proof if proven else "",
