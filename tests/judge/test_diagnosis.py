@@ -20,6 +20,7 @@ from velodrome.judge.diagnosis import (
 from velodrome.judge.statistics import more_by_chance
 from velodrome.model.diagnosis import Arms, Counts, Disturbance, Ruling
 from velodrome.model.measurement import Flag, FlagKind, Severity
+from velodrome.model.quantity import Interval
 from velodrome.model.symptoms import Point
 
 
@@ -42,9 +43,10 @@ def test_a_dose_costs_no_more_than_the_server_could_have_without_the_fault() -> 
     found = judge_arms(made, ("rps",), "dose")
     assert found is not None
     assert found.effect["rps"].mid > 500, "by the dose alone"
-    assert bounded(found.effect, made, 130.0)["rps"].high == pytest.approx(30)
-    assert bounded(found.effect, made, 90.0)["rps"].high == 0
-    assert bounded(found.effect, made, 1e6) == found.effect
+    lost = bounded(found.effect, made, Interval(120.0, 130.0, 140.0))["rps"]
+    assert (lost.low, lost.mid, lost.high) == pytest.approx((20, 30, 40))
+    assert bounded(found.effect, made, Interval(80.0, 90.0, 95.0))["rps"].high == 0
+    assert bounded(found.effect, made, Interval(1e6, 1e6, 1e6)) == found.effect
 
 
 def test_arms_that_are_alike_are_no_cause() -> None:

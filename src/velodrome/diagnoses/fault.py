@@ -42,7 +42,7 @@ class Experiment:
     """Whether the fault is no cause where the treatment changes nothing; else the next experiment decides."""
     raises: bool = False
     """Whether the treatment raises a bound, and notes once more is in use than that allowed: else it bounds nothing."""
-    most_rps: float | None = None
+    most_rps: Interval | None = None
     """Throughput that a server without the fault could have, of which a dose alone tells nothing; None: not known."""
     seconds: float = 1.0
     """Of each load."""

@@ -15,7 +15,7 @@ from velodrome.diagnoses.fault import (
 from velodrome.diagnoses.pool_exhausted import MOST_CONNECTIONS, SIZE, beyond, pools_of
 from velodrome.guest.injected.statements import OPENING
 from velodrome.model.diagnosis import Cure, Evidence, Treatment
-from velodrome.model.quantity import significant
+from velodrome.model.quantity import Interval, significant
 from velodrome.model.symptoms import Slope, Statement, Stepped, Symptoms, Watched
 
 BOUND = 0.7
@@ -108,11 +108,15 @@ def _locked(seen: Symptoms, evidence: tuple[Evidence, ...]) -> Suspect | None:
     return Suspect(0.95, sentence, (dose,), (*evidence, found, *plateau(seen)), loss=0.6)
 
 
-def _most_rps(seen: Symptoms, slope: Slope, slots: int | None) -> float:
-    """Return the throughput at which its CPUs are used up, or all its slots, by requests that wait for no other."""
-    top, room = slope.plateau, min(seen.workers, seen.server_cpus)
+def _most_rps(seen: Symptoms, slope: Slope, slots: int | None) -> Interval:
+    """Return the throughput at which its CPUs are used up, or all its slots, by requests that wait for no other.
+
+    It is as exact as the requests in work are known, which are throughput over that of one connection.
+    """
+    top, room, k = slope.plateau, min(seen.workers, seen.server_cpus), slope.in_work
     by_cpu = top.rps * room / max(top.cpus, 1e-3)
-    return by_cpu if slots is None else min(by_cpu, slots * slope.alone.rps)
+    most = by_cpu if slots is None else min(by_cpu, slots * slope.alone.rps)
+    return Interval(most * k.low / k.mid, most, most * k.high / k.mid)
 
 
 def _waits_for_others(watched: Watched, alone: Watched | None) -> tuple[Statement, float] | None:

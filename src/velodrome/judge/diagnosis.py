@@ -214,7 +214,7 @@ def _effect(arms: Arms, proof: str) -> dict[str, Interval]:
     return found
 
 
-def bounded(effect: Mapping[str, Interval], arms: Arms, most_rps: float) -> dict[str, Interval]:
+def bounded(effect: Mapping[str, Interval], arms: Arms, most_rps: Interval) -> dict[str, Interval]:
     """Return an effect that follows from a dose, with no more throughput than the server could have without the fault.
 
     A dose says what the fault takes of a request, and not what bounds requests once it is gone.
@@ -222,8 +222,9 @@ def bounded(effect: Mapping[str, Interval], arms: Arms, most_rps: float) -> dict
     lost = effect.get("rps")
     if lost is None:
         return dict(effect)
-    most = max(most_rps - _level(arms, "rps"), 0.0)
-    return {**effect, "rps": Interval(*(min(end, most) for end in (lost.low, lost.mid, lost.high)))}
+    now = _level(arms, "rps")
+    ends = ((lost.low, most_rps.low), (lost.mid, most_rps.mid), (lost.high, most_rps.high))
+    return {**effect, "rps": Interval(*(min(end, max(most - now, 0.0)) for end, most in ends))}
 
 
 def levels(arms: Arms) -> dict[str, dict[str, list[float]]]:
