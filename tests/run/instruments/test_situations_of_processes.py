@@ -214,7 +214,7 @@ def test_objects_that_come_and_go_are_no_leak_though_there_are_more_in_the_end(
         return SimpleNamespace(load=SimpleNamespace(answers=1000, ok=1000))
 
     def blocks() -> float:
-        return 5000.0 + 200 * len(kept) + comes_and_goes * (len(kept) % 2)
+        return 5000.0 + 400 * len(kept) + comes_and_goes * (len(kept) % 2)
 
     server = standing(os.getpid(), run_closed_loop=closed, live_blocks=blocks)
     assert asyncio.run(situations.grow(Where("127.0.0.1", 1), server)).hits == hits
