@@ -55,8 +55,16 @@ def test_nothing_that_ships_is_broken(kind: plugins.Kind) -> None:
 def test_every_stack_that_ships_names_an_interface_and_real_knobs() -> None:
     for stack in catalog.stacks().values():
         assert stack.interface in catalog.interfaces(), stack.name
-        scale = {"workers", "threads", "connections", "backlog", "limit_concurrency"}
-        known = {*scale, "loop", "keepalive", "preload"}
+        known = {
+            "workers",
+            "threads",
+            "loop",
+            "backlog",
+            "connections",
+            "keepalive",
+            "limit_concurrency",
+            "preload",
+        }
         assert set(stack.knobs) <= known, stack.name
         assert stack.concurrency in CONCURRENCY, stack.name
         assert {"loop"} & set(stack.knobs) == set(stack.choices), stack.name

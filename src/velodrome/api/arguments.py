@@ -159,14 +159,11 @@ def checked(*passed_to: Callable[..., Any]) -> Callable[[Callable[P, R]], Callab
 
 def in_python(message: str, taken: Container[str]) -> str:
     """Return how the options that a message names are given to a function that takes these arguments; "": none."""
-    options = dict.fromkeys(re.findall(r"(?<![\w-])--([a-z][a-z-]+)", message))
-    names = {option: option.replace("-", "_") for option in options}
-    arguments = {
-        option: next((written for written in (name, f"{name}s") if written in taken), "")
-        for option, name in names.items()
-    }
-    shown = {**EXAMPLES, **{name: f'{name}=["{example}"]' for name, example in LISTS.items()}}
-    said = [f"--{option} is {shown.get(name, name)}" for option, name in arguments.items() if name]
+    said = []
+    for option in dict.fromkeys(re.findall(r"(?<![\w-])--([a-z][a-z-]+)", message)):
+        name = option.replace("-", "_")
+        if name := next((written for written in (name, f"{name}s") if written in taken), ""):
+            said.append(f"--{option} is {_example(name)}")
     return f"In Python: {'; '.join(said)}" if said else ""
 
 
@@ -258,8 +255,14 @@ def _with_article(word: str) -> str:
 
 
 def _cure(parameter: inspect.Parameter, value: object) -> str:
-    name = parameter.name
+    given = value[:LONGEST] if isinstance(value, str) else ""
+    return _example(parameter.name, given) + (
+        ", or give the app itself" if parameter.annotation is object else ""
+    )
+
+
+def _example(name: str, given: str = "") -> str:
+    """Return how an argument is written; of a list of names with the one that was given."""
     if name in LISTS:
-        shown = value[:LONGEST] if isinstance(value, str) and value else LISTS[name]
-        return f"{name}=[{json.dumps(shown, ensure_ascii=False)}]"
-    return EXAMPLES.get(name, name) + (", or give the app itself" if parameter.annotation is object else "")
+        return f"{name}=[{json.dumps(given or LISTS[name], ensure_ascii=False)}]"
+    return EXAMPLES.get(name, name)

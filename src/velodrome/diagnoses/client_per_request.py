@@ -2,7 +2,6 @@
 
 from velodrome.diagnoses.fault import Doing, Experiment, Fault, Screened, Suspect, doing, filling, opens_again
 from velodrome.model.diagnosis import Cure, Evidence, Treatment
-from velodrome.model.quantity import significant
 from velodrome.model.symptoms import Symptoms
 
 CURES = {
@@ -37,8 +36,7 @@ def _connecting(seen: Symptoms) -> Suspect | None:
     client = next((package for package in CURES if package in watched.libraries), "")
     if not client:
         return None
-    often = f"{significant(opened.each, 2)} connections to {opened.peer} are opened for each request"
-    sentence = f"{often}, and {client} is imported"
+    sentence = f"{opened.said}, and {client} is imported"
     cure = Cure(
         "make one client when the app starts, use it for all requests, and let it keep its connections",
         "where the client is made",

@@ -2,11 +2,12 @@
 
 from velodrome.diagnoses.fault import Doing, Experiment, Fault, Screened, Suspect, doing, filling, opens_again
 from velodrome.model.diagnosis import Cure, Evidence, Treatment
-from velodrome.model.quantity import significant
 from velodrome.model.symptoms import Symptoms
 
 MARK = "resolver"
 """What tasks wait in (`guest/injected/marks.py`)."""
+LEAST = 2
+"""Of these at once: one look-up holds up no other."""
 CURE = Cure(
     "keep the connections to a third party, so that a name is looked up once for many calls; or a cache of names, "
     "on the machine or in the client",
@@ -27,12 +28,9 @@ def screen(seen: Symptoms) -> Screened:
 def _waiting(seen: Symptoms) -> Suspect | None:
     """Look for tasks that wait for a resolver, whatever that does: one of the app's own reads a file, or calls."""
     opened, most = opens_again(seen), seen.watched.waiting.get(MARK, 0) if seen.watched else 0
-    if opened is None or most < 2:
+    if opened is None or most < LEAST:
         return None
-    sentence = (
-        f"up to {most} tasks wait for a name to be looked up, and {significant(opened.each, 2)} connections to "
-        f"{opened.peer} are opened for each request"
-    )
+    sentence = f"up to {most} tasks wait for a name to be looked up, and {opened.said}"
     evidence = Evidence("stack", sentence, {"waiting": most, "opened": opened.count, "each": opened.each})
     return Suspect(0.6, sentence, (_once(filling(seen)),), (evidence,))
 

@@ -53,6 +53,19 @@ class Experiment:
     """What both arms have besides: an instrument that intrudes, or what costs as much as the treatment, without it."""
 
 
+def statements_longer(
+    more_s: Mapping[str, float], about: tuple[str, str], connections: int, cure: Cure
+) -> Experiment:
+    """Return the dose in which what sends one of these statements goes on so many seconds later.
+
+    The other arm follows them as well, at no delay; `about` says what is done in the one and in the other.
+    """
+    name = "statements-longer"
+    longer = Treatment(about[0], {name: dict(more_s)})
+    followed = Treatment(about[1], {name: dict.fromkeys(more_s, 0.0)})
+    return Experiment(longer, connections, cure, proof="dose", takes=name, seen_by=followed)
+
+
 @dataclass(frozen=True)
 class Suspect:
     """It may be the cause."""

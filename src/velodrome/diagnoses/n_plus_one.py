@@ -1,10 +1,11 @@
 """The same statement sent to a database again and again in one request, once for each row that another one returned."""
 
 import re
+from dataclasses import replace
 
-from velodrome.diagnoses.fault import Absent, Experiment, Fault, Screened, Suspect, Unknown
+from velodrome.diagnoses.fault import Absent, Fault, Screened, Suspect, Unknown, statements_longer
 from velodrome.guest.injected.statements import OPENING
-from velodrome.model.diagnosis import Cure, Evidence, Treatment
+from velodrome.model.diagnosis import Cure, Evidence
 from velodrome.model.quantity import significant
 from velodrome.model.symptoms import Statement, Symptoms, Watched
 
@@ -38,16 +39,14 @@ def screen(seen: Symptoms) -> Screened:
     evidence = (Evidence("statements", sentence, {"statements": [vars(one) for _, one in shares]}),)
     if share < SHARE:
         return Absent(sentence, evidence)
-    # Without the heartbeat, which may slow it down, and by more than the first load of the slope.
-    alone_s = seen.slope.in_work.mid / seen.slope.plateau.rps
+    alone_s = seen.slope.alone_s  # without the heartbeat, which may slow it down
     more_s: dict[str, float] = {}
     for part, one in shares:
         more_s[one.normalized] = max(part * alone_s / one.each, more_s.get(one.normalized, 0.0))
-    longer = Treatment("each of these statements twice as long", {"statements-longer": more_s})
-    followed = Treatment("these statements followed", {"statements-longer": dict.fromkeys(more_s, 0.0)})
-    dose = Experiment(
-        longer, 1, _cure(worst), ("p50_ms", "rps"), proof="dose", takes="statements-longer", seen_by=followed
+    dose = statements_longer(
+        more_s, ("each of these statements twice as long", "these statements followed"), 1, _cure(worst)
     )
+    dose = replace(dose, metrics=("p50_ms", "rps"))
     return Suspect(min(0.9, 0.5 + share), sentence, (dose,), evidence, loss=share)
 
 

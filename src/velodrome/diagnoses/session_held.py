@@ -1,5 +1,7 @@
 """A connection, or a lock, of a database that is held while a third party is waited for: capacity is pool ÷ latency."""
 
+from dataclasses import replace
+
 from velodrome.diagnoses.fault import (
     ASYNC,
     Absent,
@@ -10,6 +12,7 @@ from velodrome.diagnoses.fault import (
     Unknown,
     filling,
     plateau,
+    statements_longer,
     third_party_evidence,
 )
 from velodrome.diagnoses.pool_exhausted import MOST_CONNECTIONS, SIZE, beyond, pools_of
@@ -58,8 +61,7 @@ def screen(seen: Symptoms) -> Screened:
     connections = max(min(seen.stepped.connections, MOST_CONNECTIONS), beyond(seen))
     return Suspect(
         0.95,
-        f"throughput follows the latency of third parties, as if {significant(seen.stepped.slots)} requests could "
-        f"call them at once, and {pools[0]}",
+        f"{_follows(seen.stepped)}, and {pools[0]}",
         (Experiment(larger, connections, cure, takes="database-pools", raises=True),),
         (*evidence, *plateau(seen)),
         loss=0.6,
@@ -72,18 +74,15 @@ def _locked(seen: Symptoms, evidence: tuple[Evidence, ...]) -> Suspect | None:
     if stepped is None or stepped.slots is None or watched is None or slope is None:
         return None
     slots = seen.setting.slots if seen.interface not in ASYNC else None
-    if _not_held(stepped, min(seen.workers, seen.server_cpus)) or (
-        slots is not None and stepped.slots > BOUND * min(slots, stepped.connections)
-    ):
+    if _not_held(stepped, min(seen.workers, seen.server_cpus)) or not _fewer(stepped, slots):
         return None
     waits = _waits_for_others(watched, seen.watched_alone)
     if waits is None:
         return None
     statement, at_once = waits
     sentence = (
-        f"throughput follows the latency of third parties, as if {significant(stepped.slots)} requests could call them "
-        f"at once, and {significant(at_once, 2)} at once wait at {statement.place}: {statement.normalized}, which is "
-        "short when a request is alone"
+        f"{_follows(stepped)}, and {significant(at_once, 2)} at once wait at {statement.place}: "
+        f"{statement.normalized}, which is short when a request is alone"
     )
     cure = Cure(
         "end the transaction before the slow call, and begin another one after it; or call first, and write then",
@@ -91,19 +90,9 @@ def _locked(seen: Symptoms, evidence: tuple[Evidence, ...]) -> Suspect | None:
         "the lock is held while the third party is waited for",
         "session.commit()  # before the call",
     )
-    held_s = slope.in_work.mid / slope.plateau.rps
-    longer = Treatment("held twice as long", {"statements-longer": {statement.normalized: held_s}})
-    followed = Treatment("this statement followed", {"statements-longer": {statement.normalized: 0.0}})
-    dose = Experiment(
-        longer,
-        filling(seen),
-        cure,
-        proof="dose",
-        takes="statements-longer",
-        seen_by=followed,
-        most_rps=_most_rps(seen, slope, slots),
-        seconds=SECONDS,
-    )
+    held = {statement.normalized: slope.alone_s}
+    dose = statements_longer(held, ("held twice as long", "this statement followed"), filling(seen), cure)
+    dose = replace(dose, most_rps=_most_rps(seen, slope, slots), seconds=SECONDS)
     found = Evidence("statements", sentence, {"statement": vars(statement), "at_once": at_once})
     return Suspect(0.95, sentence, (dose,), (*evidence, found, *plateau(seen)), loss=0.6)
 
@@ -142,14 +131,11 @@ def _of_its_own(seen: Symptoms) -> Unknown | None:
         return None
     if _not_held(stepped, min(seen.workers, seen.server_cpus)):
         return None
-    follows = (
-        f"throughput follows the latency of third parties, as if {significant(stepped.slots)} requests could call them "
-        "at once, and no pool is imported that is known"
-    )
+    follows = f"{_follows(stepped)}, and no pool is imported that is known"
     longest, slots = watched.longest_queue, seen.setting.slots
     if seen.interface in ASYNC:
         where = f"; most of the time tasks wait at {longest.place} ({longest.text})" if longest else ""
-    elif slots is not None and stepped.slots <= BOUND * min(slots, stepped.connections):
+    elif slots is not None and _fewer(stepped, slots):
         where = (
             f", while its server has {slots} slots: something that so few can have is held across the call, such as a "
             "lock, or a row of a database that was locked before it"
@@ -157,6 +143,16 @@ def _of_its_own(seen: Symptoms) -> Unknown | None:
     else:
         return None  # the server's own threads or workers are the bound
     return Unknown(f"{follows}{where}")
+
+
+def _follows(found: Stepped) -> str:
+    slots = significant(found.slots or 0.0)
+    return f"throughput follows the latency of third parties, as if {slots} requests could call them at once"
+
+
+def _fewer(found: Stepped, slots: int | None) -> bool:
+    """Whether fewer requests call third parties at once than its server has slots; None: these bound nothing."""
+    return slots is None or (found.slots or 0.0) <= BOUND * min(slots, found.connections)
 
 
 def _not_held(found: Stepped, room: int) -> str:

@@ -81,11 +81,14 @@ class Judged:
     """Whether the treated arm answers wrongly: what was changed does not fit this app."""
 
 
-def judge_arms(arms: Arms, metrics: Sequence[str], proof: str) -> Judged | None:
+def judge_arms(
+    arms: Arms, metrics: Sequence[str], proof: str, most_rps: Interval | None = None
+) -> Judged | None:
     """Return what the blocks there are tell; None: they do not, and further ones may.
 
     `proof` is `cure` where the second arm is treated, `dose` where it has more of the fault. One metric that differs
-    is enough. At least one block is there.
+    is enough. At least one block is there. A fault costs no more throughput than up to `most_rps`: a dose says what the
+    fault takes of a request, and not what bounds requests once it is gone.
     """
     if (more := _wrong(arms)) > WRONG:
         return Judged(
@@ -100,7 +103,7 @@ def judge_arms(arms: Arms, metrics: Sequence[str], proof: str) -> Judged | None:
         chance = found.chance() * len(LOOKS) * len(metrics)
         if found.two.middle > 0 and chance < LEVEL and found.shown.mid >= FAULT[metric]:
             reason = f"{_NAMES[metric]} {_times(found.shown)} better {_WHERE[proof]}"
-            return Judged(Ruling.CAUSE, reason, _effect(arms, proof), _gain(arms, proof))
+            return Judged(Ruling.CAUSE, reason, _effect(arms, proof, most_rps), _gain(arms, proof))
     if all(found.shown.high < FAULT[metric] for metric, found in better.items()):
         worst = max(better.items(), key=lambda pair: pair[1].shown.high / FAULT[pair[0]])
         reason = f"{_NAMES[worst[0]]} {_times(worst[1].shown)} better {_WHERE[proof]}: not worth a cure"
@@ -200,7 +203,7 @@ def _gain(arms: Arms, proof: str) -> float:
     return math.exp(_better(arms, "rps", proof).two.middle)
 
 
-def _effect(arms: Arms, proof: str) -> dict[str, Interval]:
+def _effect(arms: Arms, proof: str, most_rps: Interval | None) -> dict[str, Interval]:
     """Return what the fault costs by each metric: what is lost of throughput, and added to the others."""
     found = {}
     for metric in METRICS:
@@ -211,20 +214,11 @@ def _effect(arms: Arms, proof: str) -> dict[str, Interval]:
             found[metric] = Interval(*(as_it_is * (factor - 1) for factor in times))
         else:
             found[metric] = Interval(*(as_it_is * (1 - 1 / factor) for factor in times))
+    if most_rps is not None:
+        now, lost = _level(arms, "rps"), found["rps"]
+        ends = ((lost.low, most_rps.low), (lost.mid, most_rps.mid), (lost.high, most_rps.high))
+        found["rps"] = Interval(*(min(end, max(most - now, 0.0)) for end, most in ends))
     return found
-
-
-def bounded(effect: Mapping[str, Interval], arms: Arms, most_rps: Interval) -> dict[str, Interval]:
-    """Return an effect that follows from a dose, with no more throughput than the server could have without the fault.
-
-    A dose says what the fault takes of a request, and not what bounds requests once it is gone.
-    """
-    lost = effect.get("rps")
-    if lost is None:
-        return dict(effect)
-    now = _level(arms, "rps")
-    ends = ((lost.low, most_rps.low), (lost.mid, most_rps.mid), (lost.high, most_rps.high))
-    return {**effect, "rps": Interval(*(min(end, max(most - now, 0.0)) for end, most in ends))}
 
 
 def levels(arms: Arms) -> dict[str, dict[str, list[float]]]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from velodrome.guest.stack import KnobValue
 from velodrome.model.diagnosis import Met, Timeline
-from velodrome.model.quantity import Interval
+from velodrome.model.quantity import Interval, significant
 
 TOOK_CPU = 0.85
 """CPUs in use, over those the server has, from which on the CPU is what bounds it."""
@@ -62,11 +62,18 @@ class Slope:
         return self.points[0]
 
     @property
+    def alone_s(self) -> float:
+        """How long a request that is alone takes: by all pairs of closed loops, and not by the first of these only."""
+        return self.in_work.mid / self.plateau.rps
+
+    @property
     def falls(self) -> Point | None:
         """The closed loop behind the knee with the least throughput, where that is clearly less; None: it is not."""
-        least = min(self.points, key=lambda point: (point.connections <= self.knee, point.rps))
-        clearly = least.connections > self.knee and least.rps <= FALLS * self.plateau.rps
-        return least if clearly and least.errors <= FAIL else None
+        behind = [point for point in self.points if point.connections > self.knee]
+        least = min(behind, key=lambda point: point.rps, default=None)
+        if least is None or least.rps > FALLS * self.plateau.rps or least.errors > FAIL:
+            return None
+        return least
 
 
 @dataclass(frozen=True)
@@ -221,6 +228,11 @@ class Opened:
     count: int
     each: float
     """For each request."""
+
+    @property
+    def said(self) -> str:
+        """As people read it, without the end of the sentence."""
+        return f"{significant(self.each, 2)} connections to {self.peer} are opened for each request"
 
 
 @dataclass(frozen=True)

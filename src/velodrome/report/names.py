@@ -181,24 +181,20 @@ def headline(answer: Answer) -> tuple[str, str]:
     if answer.outcome.value == "winner":
         return best[0], ""
     if answer.outcome.value == "does-not-matter":
-        return _no_matter(answer, best, called)
+        return _no_matter(answer, best)
     if answer.outcome.value == "tie":
         return best[0], f"tied: {join_words(best[1:])}" if best[1:] else ""
     return (f"cannot tell {best[0]} from {join_words(best[1:])}", "") if best[1:] else ("cannot tell", "")
 
 
-def _no_matter(answer: Answer, best: Sequence[str], called: Mapping[str, str]) -> tuple[str, str]:
+def _no_matter(answer: Answer, best: Sequence[str]) -> tuple[str, str]:
     """Return the headline where no server saves much: that need not be true of each that was raced."""
     if len(best) == 1:
         return best[0], "no server is better by much"
     others = [standing for standing in answer.standings if standing.contestant not in answer.best]
     if not any(standing.rank for standing in others):
         return "the server does not matter", f"between {join_words(best)}"
-    slower = [
-        called.get(standing.contestant, standing.contestant)
-        for standing in others
-        if (standing.rank_low or 1) > 1
-    ]
+    slower = [of_standing(standing) for standing in others if (standing.rank_low or 1) > 1]
     verb = "is" if len(slower) == 1 else "are"
     beside = f"; {join_words(slower)} {verb} clearly slower" if slower else ""
     return "it does not matter which", f"of {join_words(best)}{beside}"

@@ -848,15 +848,12 @@ class Case:
             if proven:
                 self._proven.add((fault.name, experiment.treatment.about))
             counted = isinstance(measured, Counts)
-            effect = judged.effect
-            if isinstance(measured, Arms) and experiment.most_rps is not None:
-                effect = judge.bounded(effect, measured, experiment.most_rps)
             better = f"both arms under {measured.load}, {len(measured.blocks)} blocks: {judged.reason}"
             return Diagnosis(
                 fault.name,
                 judged.ruling,
                 f"{suspect.why}; {judged.reason}",
-                effect,
+                judged.effect,
                 (*suspect.evidence, _evidence(better, measured)),
                 experiment.cure if proven else None,
                 experiment.proof if proven else "",
@@ -887,7 +884,7 @@ class Case:
                 return missed
             made = replace(made, blocks=(*made.blocks, (before.figures, after.figures)))
             if number + 1 in judge.LOOKS:
-                found = judge.judge_arms(made, experiment.metrics, experiment.proof)
+                found = judge.judge_arms(made, experiment.metrics, experiment.proof, experiment.most_rps)
                 if found is not None:
                     if found.ruling is Ruling.CAUSE and experiment.proof == "cure":
                         self._base = treated

@@ -11,8 +11,7 @@ from velodrome.guest.stacks import _gunicorn
 
 def _command(launch):
     ending = {"in order": "gthread", "at once": "gunicorn_ours.AtOnce"}[launch.text("ends")]
-    preload = ("--preload",) if launch.number("preload") else ()
-    process = _gunicorn.serve(launch, ending, f"--threads={launch.text('threads')}", *preload)
+    process = _gunicorn.serve(launch, ending, f"--threads={launch.text('threads')}")
     here = os.path.dirname(os.path.abspath(__file__))
     return Process((*process.argv[:-1], f"--pythonpath={here}", launch.app), laboratory=process.laboratory)
 

@@ -42,8 +42,6 @@ def replace_worker(requests: int, memory_bytes: int) -> Tuple[str, ...]:
     return ("--max-requests=%d" % requests, *jitter)
 
 
-PRELOAD = "preload"
-"""Knob: 1 imports the app before workers are forked, which then share its memory."""
 CONNECTIONS = 1000
 """That a worker holds at once: gunicorn's own default."""
 
@@ -83,7 +81,8 @@ def serve(launch: Launch, worker_class: str, *more: str) -> Process:
             # Since 25.1 a socket file would be left in the home folder of whoever runs it.
             *(() if launch.older("gunicorn", 25, 1) else ("--no-control-socket",)),
             "--log-level=warning",
-            *(("--preload",) if launch.knobs.get(PRELOAD) else ()),
+            # The app is imported before workers are forked, which then share its memory.
+            *(("--preload",) if launch.knobs.get("preload") else ()),
             *more,
             launch.app,
         ),

@@ -43,11 +43,10 @@ class Carrier:
 
 
 def carrying(at: Where, carriers: frozenset[Carrier], own: str) -> Where:
-    """Return the request with a name in these places, and in the headers that identify it."""
+    """Return the request with a name in these places."""
     headers = tuple(
         (name, own if Carrier("header", name.lower()) in carriers else value) for name, value in at.headers
     )
-    given = {name.lower() for name, _ in headers}
     parts = urlsplit(at.path)
     if any(carrier.kind == "parameter" for carrier in carriers):
         pairs = [
@@ -55,8 +54,7 @@ def carrying(at: Where, carriers: frozenset[Carrier], own: str) -> Where:
             for name, value in parse_qsl(parts.query, keep_blank_values=True)
         ]
         parts = parts._replace(query=urlencode(pairs, quote_via=quote))
-    more = tuple((name, own) for name in IDENTIFY if name.lower() not in given)
-    return replace(at, path=urlunsplit(parts), headers=headers + more)
+    return replace(at, path=urlunsplit(parts), headers=headers)
 
 
 async def find_carriers(at: Where) -> frozenset[Carrier]:
@@ -71,13 +69,7 @@ async def find_carriers(at: Where) -> frozenset[Carrier]:
         if (left_s := until - time.monotonic()) <= 0:
             break
         own = _new()
-        # Without the headers that identify it: the name of those may be repeated anyhow.
-        whole = carrying(at, frozenset({carrier}), own)
-        kept = {name.lower() for name, _ in at.headers}
-        bare = replace(
-            whole, headers=tuple(pair for pair in whole.headers if pair[0].lower() in kept), expected=None
-        )
-        answer = await request_once(bare, left_s)
+        answer = await request_once(carrying(replace(at, expected=None), frozenset({carrier}), own), left_s)
         if answer.outcome == "ok" and own in names_in(answer):
             found.add(carrier)
     return frozenset(found)
@@ -86,6 +78,8 @@ async def find_carriers(at: Where) -> frozenset[Carrier]:
 async def canary(at: Where, connections: float, requests: float = 200, seconds: float = 1.5) -> Met:
     """Give each request a name of its own, and look for those of others in the answers."""
     carriers = await find_carriers(at)
+    given = {name.lower() for name, _ in at.headers}
+    identify = [name for name in IDENTIFY if name.lower() not in given]
     until = time.monotonic() + seconds
     each = max(int(requests / connections), 1)
     foreign: list[Answer] = []
@@ -99,7 +93,8 @@ async def canary(at: Where, connections: float, requests: float = 200, seconds: 
                     return
                 own = _new()
                 known.add(own)
-                answer = await client.request(carrying(at, carriers, own).request)
+                named_so = carrying(at, carriers, own).with_headers(**dict.fromkeys(identify, own))
+                answer = await client.request(named_so.request)
                 found = names_in(answer)
                 if found:
                     named.append(answer)
