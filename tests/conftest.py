@@ -18,6 +18,7 @@ TESTS = Path(__file__).parent
 GOLDEN = TESTS / "golden"
 LONG = {
     TESTS / "test_restless.py",
+    TESTS / "test_installed.py",
     TESTS / "report/test_html_in_chromium.py",
     TESTS / "usecases/test_standing.py",
     TESTS / "usecases/test_stored_capacity.py",

@@ -1,6 +1,7 @@
 """velodrome as a stranger has it: the wheel in an environment of its own, on a machine without Rust or a compiler.
 
-Needs a wheel: `make installed-test` builds it and runs these.
+Needs a wheel: `make test` builds it, and `make installed-test` does so for these alone. Of what they measure nothing is
+looked at.
 """
 
 import json
@@ -23,7 +24,7 @@ def application(environ, start_response):
 """
 
 pytestmark = [
-    pytest.mark.measured,
+    pytest.mark.integration,
     pytest.mark.timeout(300),
     pytest.mark.skipif(not WHEEL, reason="no wheel in VELODROME_WHEEL: make installed-test"),
 ]

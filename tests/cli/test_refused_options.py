@@ -1,14 +1,9 @@
 """Options that contradict each other, have no effect, or can never be met: one sentence and exit code 2, at once."""
 
-import contextlib
 from pathlib import Path
 
 import pytest
-from tests.cli.running import velodrome
-from typer.testing import CliRunner
-
-from velodrome.cli._application import application
-from velodrome.model.errors import VelodromeError
+from tests.cli.running import velodrome, within
 
 SHOP = """
 def application(environ, start_response):
@@ -36,13 +31,7 @@ def run(where: Path, *words: str) -> tuple[int, str]:
     if words[0] == "load":
         ended = velodrome(where, *words)
         return ended.returncode, ended.stdout + ended.stderr.removeprefix("velodrome: ")
-    with contextlib.chdir(where):
-        invoked = CliRunner().invoke(application(), words)
-    error = invoked.exception
-    assert error is None or isinstance(error, VelodromeError | SystemExit), error
-    if isinstance(error, VelodromeError):
-        return error.exit_code, f"{invoked.stdout}{error}"
-    return invoked.exit_code, invoked.output
+    return within(where, *words)
 
 
 @pytest.mark.parametrize(

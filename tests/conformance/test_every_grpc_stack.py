@@ -123,7 +123,7 @@ def test_it_serves_as_many_at_once_as_it_says_and_its_workers_end_with_it(
         check_nothing_is_left(server)
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [pytest.param(1, marks=pytest.mark.exhaustive), 2])
 @every
 def test_a_second_server_on_its_port_does_not_start_silently(
     stack: Stack, workers: int, python_of: PythonOf, tree: Path, tmp_path: Path

@@ -43,6 +43,7 @@ def test_a_small_answer_takes_one_round_trip(lab: Lab) -> None:
     assert found.link.overrun == 0
 
 
+@pytest.mark.exhaustive
 def test_a_large_answer_on_a_new_connection_takes_as_many_as_slow_start_needs(lab: Lab) -> None:
     """220 kB are 152 segments: windows of 10, 20, 40, 80 and 2, after one round trip to connect."""
     load = replace(KEPT, keepalive=False, duration_s=2.5)

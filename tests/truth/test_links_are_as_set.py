@@ -127,7 +127,7 @@ def _many(site: Site, count: int) -> Iterator[list[tuple[socket.socket, socket.s
 
 
 @JOINED_BY
-@pytest.mark.parametrize("rtt_ms", [0.0, 20.0, 160.0])
+@pytest.mark.parametrize("rtt_ms", [0.0, 20.0, pytest.param(160.0, marks=pytest.mark.exhaustive)])
 def test_a_round_trip_takes_what_was_set_to_a_third_of_a_millisecond(rtt_ms: float, joined_by: str) -> None:
     with open_site(Link(rtt_ms), joined_by=joined_by) as site:
         shaken, echoed = handshakes_ms(site, 15), echo_ms(site, 15)
@@ -142,7 +142,7 @@ def test_a_round_trip_takes_what_was_set_to_a_third_of_a_millisecond(rtt_ms: flo
 
 
 @JOINED_BY
-@pytest.mark.parametrize("rate_mbit", [10.0, 100.0])
+@pytest.mark.parametrize("rate_mbit", [pytest.param(10.0, marks=pytest.mark.exhaustive), 100.0])
 def test_a_bottleneck_lets_through_what_was_set_to_a_twentieth(rate_mbit: float, joined_by: str) -> None:
     with open_site(Link(20.0, rate_mbit=rate_mbit), joined_by=joined_by) as site:
         rate, facts = bulk(site, connections=4, settle_s=2.0, span_s=2.0)
@@ -162,6 +162,7 @@ def test_what_is_lost_is_sent_again_and_nothing_else_is(joined_by: str) -> None:
     assert facts.retransmitted == pytest.approx(lost, rel=0.05, abs=3)
 
 
+@pytest.mark.exhaustive
 @NEEDS_LINK
 def test_the_same_seed_loses_the_same_packets_of_a_span_whatever_came_before_it() -> None:
     # Datagrams, because of these the sender alone decides how many there are; how many segments and acknowledgements

@@ -65,6 +65,7 @@ def test_no_rate_is_searched_where_nothing_allows_them_and_the_cure_is_reported(
     assert found.found.probes == ()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.usefixtures("alone")
 def test_a_slow_app_is_loaded_on_until_it_is_sure() -> None:
     trial, lab = served(waits_ms=25)

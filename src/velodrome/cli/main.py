@@ -21,14 +21,22 @@ class Heavy:
     """Around the imports of a command that bring numerical libraries: `with heavy: from velodrome.usecases import …`.
 
     OpenBLAS starts as many threads as there are CPUs; where it may not, it prints so and sends us SIGINT. The variable
-    is gone again afterwards: processes that are started later are not to see it.
+    is gone again afterwards: processes that are started later are not to see it. Nothing that a module defines is
+    garbage: to look for some, during the imports and later, takes a tenth of them.
     """
 
     def __enter__(self) -> None:
+        import gc  # noqa: PLC0415 - a load does without
+
         self._unset = ALGEBRA_THREADS not in os.environ
         os.environ.setdefault(ALGEBRA_THREADS, "1")
+        gc.disable()
 
     def __exit__(self, *_error: object) -> None:
+        import gc  # noqa: PLC0415
+
+        gc.freeze()
+        gc.enable()
         if self._unset:
             os.environ.pop(ALGEBRA_THREADS, None)
 

@@ -14,6 +14,7 @@ from velodrome.judge.statistics import host_levels
 from velodrome.judge.words import blocks, list_names, sentence
 from velodrome.model.claim import Finding
 from velodrome.model.errors import DifferentMachinesError
+from velodrome.model.errors.apps import status_in
 from velodrome.model.load import Open
 from velodrome.model.measurement import SHARED_NOTED, Failed, FailureKind, Measurement, RanOn, Severity
 from velodrome.model.noise import Noise
@@ -346,7 +347,7 @@ def set_aside(results: Iterable[Result], stacks: Mapping[str, Stack]) -> list[st
 
 def _is_of_its_server(failed: Failed) -> bool:
     """Whether what a server wrote may say why: also of an app that failed at its request (a status of 500 or more)."""
-    raised = failed.failure is FailureKind.WRONG_ANSWER and "status 5" in failed.reason
+    raised = failed.failure is FailureKind.WRONG_ANSWER and status_in(failed.reason).startswith("5")
     return raised or failed.failure in OF_ITS_SERVER
 
 

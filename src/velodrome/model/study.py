@@ -1,7 +1,7 @@
 """A question with a budget."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Literal
 
@@ -79,6 +79,10 @@ class Question:
         return (
             f"{self.recipe.about}, over a link of {self.link.described}" if self.link else self.recipe.about
         )
+
+    def over(self, link: Link | None) -> "Question":
+        """Return it measured over a link, and called after both."""
+        return replace(self, name=f"{self.name}-{link.label}", link=link) if link else self
 
     @property
     def ranking_load(self) -> Load:

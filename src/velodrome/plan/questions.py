@@ -11,7 +11,6 @@ loads = [
 
 import dataclasses
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import cache
 from itertools import product
 from typing import Annotated, Any, get_type_hints
@@ -95,12 +94,7 @@ def _question(entry: object, at: Place, known: Known, findings: Findings) -> lis
         contestants=tuple(table.contestants),
         profile=profile,
     )
-    return [over(question, link) for link in links]
-
-
-def over(question: Question, link: Link | None) -> Question:
-    """Return a question measured over a link, called after both."""
-    return replace(question, name=f"{question.name}-{link.label}", link=link) if link else question
+    return [question.over(link) for link in links]
 
 
 def _links(table: QuestionTable, at: Place, findings: Findings) -> list[Link | None]:

@@ -14,9 +14,8 @@ from velodrome.model.measurement import Measurement
 from velodrome.model.results import Results
 from velodrome.model.study import Study
 from velodrome.model.verdict import Verdict
-from velodrome.plan import study_file
 from velodrome.run.racing import store
-from velodrome.usecases.studies import list_known
+from velodrome.usecases.studies import load_study
 from velodrome.usecases.suspects import machine_cpus, suspects
 
 
@@ -105,7 +104,7 @@ def search(run: Path) -> Results | None:
 
 def study_of_run(name: str, run: Path) -> Study:
     """Return the study of a run as its file has it now, in the form it was run in. Raises ResultsError."""
-    return study_file.load_study(name, list_known(), quick=store.read(run).header.study.form == "quick")
+    return load_study(name, quick=store.read(run).header.study.form == "quick")
 
 
 def members(claims: str, folders: Sequence[Path]) -> dict[Path, str]:
@@ -113,6 +112,8 @@ def members(claims: str, folders: Sequence[Path]) -> dict[Path, str]:
 
     Raises BadOptionError.
     """
+    from velodrome.plan import study_file  # noqa: PLC0415 - see load_study
+
     if not study_file.is_group(claims):
         raise BadOptionError(
             "--claims", claims, "this is a run of a group: name a group, or judge one study of it"

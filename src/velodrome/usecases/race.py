@@ -37,9 +37,8 @@ from velodrome.model.profile import Profile
 from velodrome.model.results import Results
 from velodrome.model.study import Study
 from velodrome.model.trial import Trial
-from velodrome.plan import matrix, study_file
+from velodrome.plan import matrix
 from velodrome.plan.matrix import Matrix, with_profiles
-from velodrome.plan.questions import over
 from velodrome.run.account import giving
 from velodrome.run.drivers import driver
 from velodrome.run.environments import guest_tree
@@ -52,7 +51,7 @@ from velodrome.run.racing.plan import RunPlan, seat
 from velodrome.run.racing.race import Elsewhere
 from velodrome.usecases import workers
 from velodrome.usecases.quiet import Quiet
-from velodrome.usecases.studies import Trust, list_known
+from velodrome.usecases.studies import Trust, load_study
 from velodrome.usecases.terms import refuse_count
 
 if TYPE_CHECKING:
@@ -179,7 +178,7 @@ def choose(study: Study, spec: RaceSpec) -> Study:
     return replace(
         study,
         questions=tuple(
-            question if question.link else over(question, spec.link) for question in study.questions
+            question if question.link else question.over(spec.link) for question in study.questions
         ),
         seed=study.seed if spec.seed is None else spec.seed,
         blocks=study.blocks if spec.blocks is None else spec.blocks,
@@ -196,9 +195,7 @@ def plan_race(spec: RaceSpec, trust: Trust) -> Race:
     stacks = catalog.stacks(spec.extra)
     named = spec.study if isinstance(spec.study, str) else ""
     study = (
-        study_file.load_study(named, list_known(stacks), quick=spec.quick)
-        if isinstance(spec.study, str)
-        else spec.study
+        load_study(spec.study, quick=spec.quick, stacks=stacks) if isinstance(spec.study, str) else spec.study
     )
     study = choose(study, spec)
     laid_out = matrix.lay_out(study, stacks, spec.only, spec.python)

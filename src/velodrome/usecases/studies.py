@@ -12,22 +12,38 @@ import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from velodrome.guest import catalog
 from velodrome.guest.stack import Stack
 from velodrome.model.files import Deed, Named
 from velodrome.model.study import Study
-from velodrome.plan import study_file, untrusted
-from velodrome.plan.findings import Known
+from velodrome.plan import untrusted
 from velodrome.run import cache
 from velodrome.run.drivers import driver
 from velodrome.run.experiments import experiment as experiments
 
+if TYPE_CHECKING:
+    from velodrome.plan.findings import Known
 
-def list_known(stacks: Mapping[str, Stack] | None = None) -> Known:
+
+def list_known(stacks: Mapping[str, Stack] | None = None) -> "Known":
     """Return all there is: stacks (those given, else those that ship), recipes, drivers, kinds of experiment."""
+    from velodrome.plan.findings import Known  # noqa: PLC0415 - see load_study
+
     every = catalog.stacks() if stacks is None else stacks
     return Known(every, catalog.recipes(), driver.driver_names(), experiments.settings())
+
+
+def load_study(name: str, *, quick: bool, stacks: Mapping[str, Stack] | None = None) -> Study:
+    """Read a study that ships, or a file at a path, in its full or quick form.
+
+    Raises UnknownNameError, StudyFileError.
+    """
+    # Most commands lay a study out themselves, and the models of its file are a twentieth of their start.
+    from velodrome.plan import study_file  # noqa: PLC0415
+
+    return study_file.load_study(name, list_known(stacks), quick=quick)
 
 
 Ask = Callable[[str, Sequence[Named]], bool]
@@ -52,6 +68,8 @@ class Trust:
 
     def see_study(self, name: str, study: Study) -> None:
         """Do so with what a study names that was found by a name or a path: a study that ships is trusted."""
+        from velodrome.plan import study_file  # noqa: PLC0415 - see load_study
+
         path = study_file.find_study(name)
         if not path.resolve().is_relative_to(study_file.studies_folder().resolve()):
             self.see(str(path), untrusted.of_study(study))

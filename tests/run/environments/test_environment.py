@@ -104,7 +104,12 @@ def test_one_whose_making_was_interrupted_is_made_anew(small: Stack) -> None:
     ],
 )
 @pytest.mark.parametrize(
-    "name", ["waitress/server.py", "waitress/__pycache__/server.*.pyc", "waitress-*/RECORD"]
+    "name",
+    [
+        "waitress/server.py",
+        pytest.param("waitress/__pycache__/server.*.pyc", marks=pytest.mark.exhaustive),
+        pytest.param("waitress-*/RECORD", marks=pytest.mark.exhaustive),
+    ],
 )
 def test_one_of_which_a_file_is_not_as_it_was_made_is_made_anew_and_that_is_reported(
     small: Stack, name: str, harm: Callable[[Path], object], sentence: str, capsys: pytest.CaptureFixture[str]

@@ -266,8 +266,7 @@ def _cure(reason: str, third_parties: Sequence[str]) -> str:
     """Return what to do about a response that is not the expected one."""
     if "grpc-status" in reason:
         return "Call a method that it has: --request 'POST /package.Service/Method {\"id\": 1}'"
-    found = re.search(r"\bstatus ([1-5]\d\d)\b", reason)
-    status = found[1] if found else ""
+    status = status_in(reason)
     if status.startswith("5"):
         return f"{_of_failure(third_parties)}; {_expect(status)}"
     if status.startswith("3"):
@@ -286,6 +285,12 @@ def _cure(reason: str, third_parties: Sequence[str]) -> str:
         "Request something it has, with the method and the body that it takes: --request 'GET /path', "
         f"--request 'POST /path @body.json'; {_expect(status)}"
     )
+
+
+def status_in(reason: str) -> str:
+    """Return the status of the response that a server was refused for; empty: it was refused for something else."""
+    found = re.search(r"\bstatus ([1-5]\d\d)\b", reason)
+    return found[1] if found else ""
 
 
 def _expect(status: str) -> str:

@@ -13,7 +13,6 @@ from velodrome.model.errors import TwoSourcesError
 from velodrome.plan.requests import access_log as logs
 from velodrome.plan.requests import file as files
 from velodrome.plan.requests import lines as line
-from velodrome.plan.requests import openapi as documents
 from velodrome.plan.requests.lines import SAFE
 from velodrome.plan.untrusted import See, refuse
 
@@ -55,6 +54,8 @@ def of(
         log = logs.read(access_log, methods)
         return Asking(log.requests, tuple(log.sentences()), log.peak_rps)
     if openapi is not None:
+        from velodrome.plan.requests import openapi as documents  # noqa: PLC0415 - brings YAML
+
         document = documents.read(openapi, methods)
         return Asking(document.requests, tuple(document.sentences()))
     return Asking(tuple(_together(line.read_line(text) for text in lines)) or (ROOT,))
