@@ -24,14 +24,13 @@ MAY_IMPORT = {
     "api": {"api", "usecases", "plan", "run", "judge", "report", "model", "guest"},
     "cli": {"cli", "usecases", "plan", "run", "judge", "report", "model", "guest"},
 }
-MODULES = sorted(path for room in MAY_IMPORT for path in (ROOT / room).rglob("*.py"))
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_a_module_imports_only_along_the_arrows(path: Path) -> None:
-    room = path.relative_to(ROOT).parts[0]
-    rooms = {name.split(".")[1] for name in imported(path) if name.startswith("velodrome.")}
-    assert rooms <= MAY_IMPORT[room], f"{room} may not import {sorted(rooms - MAY_IMPORT[room])}"
+@pytest.mark.parametrize("room", MAY_IMPORT)
+def test_a_module_imports_only_along_the_arrows(room: str) -> None:
+    for path in sorted((ROOT / room).rglob("*.py")):
+        rooms = {name.split(".")[1] for name in imported(path) if name.startswith("velodrome.")}
+        assert rooms <= MAY_IMPORT[room], f"{path}: {room} may not import {sorted(rooms - MAY_IMPORT[room])}"
 
 
 def test_nobody_imports_a_face() -> None:
