@@ -32,6 +32,8 @@ there is one CPU: who gains is whoever comes for something else, and finds the l
 watched is longer than the load."""
 HASHING = 8
 """Requests at once, for which the loop is late or not."""
+LATE = 0.1
+"""Share of the time with the loop late, from which on hashes are worth a diagnosis: all requests wait then."""
 NEAR = 3
 """Frames, from the innermost, in whose lines the call has to stand."""
 WHAT = (
@@ -91,6 +93,7 @@ def _of_lateness(made: Experiment) -> Experiment:
         f"a closed loop of {HASHING} connections",
         "hundredths of the time with the loop late",
         {"connections": HASHING},
+        worth=LATE,
         seconds=4.0,
     )
     return replace(made, connections=0, probe=probe, seen_by=BEATING)

@@ -46,6 +46,19 @@ def test_a_call_is_moved_to_a_thread_and_no_bytecode_of_that_is_kept(injected: I
     assert injected.run(program, {}) == "4\n"
 
 
+def test_a_call_in_a_method_takes_longer_as_one_in_a_function_does(injected: Injected) -> None:
+    method = "class Board:\n    def prices(self):\n        return self.read()\n    def read(self):\n        return 1\n"
+    (injected.app / "shop.py").write_text(method)
+    site = {"file": str(injected.app / "shop.py"), "line": 3, "end_line": 3, "more_s": 0.05}
+    program = """
+        import shop, time
+        began = time.monotonic()
+        print(shop.Board().prices(), time.monotonic() - began >= 0.05)
+    """
+    assert injected.run(program, {"longer": [site]}) == "1 True\n"
+    assert injected.took() == {"longer"}
+
+
 def test_a_heartbeat_names_the_line_that_blocks_the_loop(injected: Injected) -> None:
     (injected.app / "shop.py").write_text(BLOCKING)
     injected.run(

@@ -204,7 +204,8 @@ def _logging(giving: Giving, how: str) -> None:
     giving.finder.after("logging", patch)
 
 
-IN_THREAD, LONGER = "__velodrome_in_thread__", "__velodrome_longer__"
+# In a class, a name that begins with two underscores and does not end so is that of another one.
+IN_THREAD, LONGER = "__velodrome_in_thread__", "__velodrome_longer_%d__"
 
 
 def _in_thread(giving: Giving, sites: Any) -> None:
@@ -238,7 +239,7 @@ def _longer(giving: Giving, sites: Any) -> None:
             giving.took("longer")
             return func(*args, **named)
 
-        name = LONGER + str(number)
+        name = LONGER % number
         change = Wrapped(CallSite.of(site), name)
         giving.finder.rewrite(site["file"], change.visit, {name: longer})
 
