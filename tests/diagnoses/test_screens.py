@@ -399,6 +399,16 @@ def test_a_file_that_may_be_the_requests_own_is_no_fault() -> None:
     assert isinstance(screen(replace(seen, setting=replace(SETTING, has_body=True))), Absent)
 
 
+def test_what_is_built_among_threads_that_wait_for_their_turn_is_seen_by_its_cpu_time() -> None:
+    watched = replace(
+        QUIET, shares={MARK % "model": 0.04, MARK % "file": 0.05}, computing={MARK % "model": 0.5}
+    )
+    found = catalogue()["built-per-request"].screen(replace(SEEN, watched=watched))
+    assert isinstance(found, Suspect)
+    assert found.experiments[0].treatment is not None
+    assert found.experiments[0].treatment.give == {"building-longer": "model"}
+
+
 def test_memory_that_comes_and_goes_does_not_grow() -> None:
     ups_and_downs = tuple((1000 * n, 5e7 + 1e6 * (n % 3)) for n in range(8))
     assert isinstance(catalogue()["growth"].screen(replace(SEEN, in_use=InUse(ups_and_downs))), Absent)
@@ -517,10 +527,12 @@ def test_the_pool_is_named_that_has_so_many_connections_or_is_there(
 
 def test_a_pool_of_the_apps_own_is_neither_accused_nor_cleared() -> None:
     turn = Waits("/srv/shop/lots.py:48", "connection", "db = await self.free.get()", 9.0, 26)
-    none = replace(SUSPICIOUS["session-held"], watched=replace(QUIET, waits=(turn,)))
+    ahead = Waits("/srv/shop/lots.py:52", "price", "await partner.get(url)", 2.0, 4)
+    none = replace(SUSPICIOUS["session-held"], watched=replace(QUIET, waits=(turn, ahead)))
     found = catalogue()["session-held"].screen(none)
     assert isinstance(found, Unknown)
     assert turn.place in found.why, "something of the app's own bounds it, at which tasks wait"
+    assert ahead.place in found.why, "whom they wait for"
     threads = replace(none, interface="wsgi")
     assert isinstance(catalogue()["session-held"].screen(threads), Absent)
     many = replace(threads, setting=replace(SETTING, slots=64))

@@ -64,13 +64,16 @@ BUILT = {
 
 
 def screen(seen: Symptoms) -> Screened:
-    """Look for what is built in the stacks of threads that are not idle: the kind that takes most of the time."""
+    """Look for what is built, in the stacks of threads that are not idle and by its CPU time: what takes most of it."""
     watched = seen.watched
     if watched is None or not watched.seconds:
         return Unknown("no heartbeat came out of its processes")
     # A file that is parsed may be the request's own.
     kinds = [kind for kind in KINDS if kind != FILE or not seen.setting.has_body]
-    kind = max(kinds, key=lambda kind: watched.shares.get(MARK % kind, 0.0))
+    kind = max(
+        kinds,
+        key=lambda kind: max(each.get(MARK % kind, 0.0) for each in (watched.shares, watched.computing)),
+    )
     built = BUILT[kind]
     found = doing(seen, MARK % kind, built.doing, computes=True)
     if not isinstance(found, Doing):

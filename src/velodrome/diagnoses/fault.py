@@ -139,6 +139,8 @@ SHARE = 0.05
 AT_ONCE = 0.15
 """Threads that are in something at the same time, on average, from which on it is looked into where it computes: among
 many threads that wait it has no share, and takes as much of the one CPU that an interpreter uses."""
+AMONG_OTHERS = 1.5
+"""Times the share of the stacks, from which on the CPU time that threads spend in something is believed instead."""
 MOST = 0.5
 """Share of the time in something from which on the place that calls it is named."""
 LEAST_CONNECTIONS, MOST_CONNECTIONS = 8, 64
@@ -454,14 +456,18 @@ def doing(seen: Symptoms, mark: str, words: str, *, computes: bool = False) -> D
     share = watched.shares.get(mark, 0.0)
     sentence = f"{share:.0%} of the stacks of busy threads are in {words}"
     at_once = watched.at_once.get(mark, 0.0)
+    computing = watched.computing.get(mark, 0.0)
     if computes and at_once >= AT_ONCE and at_once > share:
         sentence = (
             f"{significant(at_once, 2)} threads at once are in {words}, on average, among others that wait"
         )
         share = min(at_once, 1.0)
+    if computes and computing >= AT_ONCE and computing > AMONG_OTHERS * share:
+        sentence = f"{computing:.0%} of a CPU computes in {words}, while other threads wait for their turn"
+        share = min(computing, 1.0)
     called = watched.called.get(mark)
     called = called if called and called.share >= MOST else None
-    data: dict[str, object] = {"share": share, "at_once": at_once}
+    data: dict[str, object] = {"share": share, "at_once": at_once, "computing": computing}
     if share < SHARE:
         return Absent(sentence, (Evidence("stack", sentence, data),))
     if called:

@@ -1,5 +1,6 @@
 """A connection, or a lock, of a database that is held while a third party is waited for: capacity is pool ÷ latency."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from velodrome.diagnoses.fault import (
@@ -19,7 +20,7 @@ from velodrome.diagnoses.pool_exhausted import MOST_CONNECTIONS, SIZE, beyond, p
 from velodrome.guest.injected.statements import OPENING
 from velodrome.model.diagnosis import Cure, Evidence, Treatment
 from velodrome.model.quantity import Interval, significant
-from velodrome.model.symptoms import Slope, Statement, Stepped, Symptoms, Watched
+from velodrome.model.symptoms import Slope, Statement, Stepped, Symptoms, Waits, Watched
 
 BOUND = 0.7
 """Of the requests in flight: so many calls at once, or more, are bound by nothing but these."""
@@ -134,7 +135,7 @@ def _of_its_own(seen: Symptoms) -> Unknown | None:
     follows = f"{_follows(stepped)}, and no pool is imported that is known"
     longest, slots = watched.longest_queue, seen.setting.slots
     if seen.interface in ASYNC:
-        where = f"; most of the time tasks wait at {longest.place} ({longest.text})" if longest else ""
+        where = _queue(longest, watched.waits) if longest else ""
     elif slots is not None and _fewer(stepped, slots):
         where = (
             f", while its server has {slots} slots: something that so few can have is held across the call, such as a "
@@ -143,6 +144,15 @@ def _of_its_own(seen: Symptoms) -> Unknown | None:
     else:
         return None  # the server's own threads or workers are the bound
     return Unknown(f"{follows}{where}")
+
+
+def _queue(longest: Waits, waits: Sequence[Waits]) -> str:
+    """Return where tasks wait for each other, and where those wait whom they wait for: never as many at once."""
+    where = f"; most of the time tasks wait at {longest.place} ({longest.text})"
+    ahead = next((wait for wait in waits if wait.inner and 1 < wait.most < longest.most), None)
+    return (
+        f"{where}, and no more than {ahead.most} at once at {ahead.place} ({ahead.text})" if ahead else where
+    )
 
 
 def _follows(found: Stepped) -> str:

@@ -286,6 +286,9 @@ class Watched:
     """From the first of its processes that counted connections to the last, an event loop or not."""
     left_behind: frozenset[str] = frozenset()
     """Names of threads that were there before a process was forked, and are not in it."""
+    computing: Mapping[str, float] = field(default_factory=dict)
+    """CPUs that computed in those of `shares` that are what an app builds, on average. Where several threads compute,
+    their stacks are mostly of where they wait for the interpreter's lock."""
 
     @property
     def most_opened(self) -> Opened | None:

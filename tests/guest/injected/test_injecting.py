@@ -319,6 +319,37 @@ def test_what_is_not_there_is_looked_for_once_where_nothing_is_done_with_it(inje
     assert injected.run(program, {"tls-context": "shared"}) == "3\n"
 
 
+TURNS = """
+import re, sqlite3, threading, time
+
+began, built = time.monotonic(), []
+
+def serve():
+    database, number = sqlite3.connect(":memory:"), 0
+    while time.monotonic() - began < 2.5:
+        for _ in range(150):
+            database.execute("SELECT 1").fetchone()  # gives up the interpreter's lock
+        before, number = time.thread_time(), number + 1
+        re._compiler.compile("|".join("a%d[b-f]+" % (number + i) for i in range(6)))
+        built.append(time.thread_time() - before)
+
+threads = [threading.Thread(target=serve) for _ in range(4)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+print(sum(built) / (time.monotonic() - began))
+"""
+
+
+def test_what_computes_is_seen_among_threads_that_wait_for_the_interpreters_lock(injected: Injected) -> None:
+    true = float(injected.run(TURNS, {"heartbeat": {"late_s": 1.0}}))
+    seen = [line for line in injected.lines("heart") if "seen" in line]
+    seconds = sum(line["seen"] for line in seen)
+    computing = sum(line["computing"].get("building-pattern", 0.0) for line in seen) / seconds
+    assert 0.6 * true < computing < 1.5 * true, (true, computing)
+
+
 def test_what_is_not_there_is_no_longer_looked_for_and_fails_as_before(injected: Injected) -> None:
     (injected.app / "folder").mkdir()
     (injected.app / "folder/there.py").write_text("answer = 4")

@@ -18,6 +18,7 @@ SEEN = {
     "loop": "uvloop",
     "late_s": 0.02,
     "samples": {"all": 1.0, "logging": 0.4},
+    "computing": {"building-model": 0.3},
     "threads": {"AnyIO worker thread": 7},
     "libraries": ["anyio"],
 }
@@ -49,6 +50,7 @@ def test_what_was_seen_is_put_together() -> None:
     )
     assert (found.seconds, found.loop, found.shares) == (1.0, "uvloop", {"logging": 0.4})
     assert found.at_once == {"logging": 0.8}
+    assert found.computing == {"building-model": pytest.approx(0.6)}
     assert found.threads == {"AnyIO worker thread": 40}
     assert found.libraries == {"anyio"}
     assert found.collections_s == found.longest_collection_s == 0.2

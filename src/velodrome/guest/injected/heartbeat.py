@@ -33,7 +33,7 @@ from _thread import allocate_lock, get_ident, start_new_thread
 from contextlib import suppress
 from functools import lru_cache
 from random import Random
-from time import monotonic, process_time, sleep
+from time import monotonic, process_time, sleep, thread_time
 from types import CodeType, FrameType
 from typing import (
     IO,
@@ -50,7 +50,7 @@ from typing import (
     TypeVar,
 )
 
-from velodrome.guest.injected import gathering, life, marks, statements
+from velodrome.guest.injected import building, gathering, life, marks, statements
 
 _own_random = Random()
 """Not the one of `random` that an app may have seeded."""
@@ -272,6 +272,7 @@ class Heart:
         self._file: Optional[IO[str]] = None
         self._ident, self._has_failed = 0, False
         self._samples: Dict[str, float] = {"all": 0.0}
+        self._computing: Dict[str, float] = {}
         self._calls: Dict[Call, float] = {}
         self._statements: Dict[Sent, Spent] = {}
         self._sampled = monotonic()
@@ -384,6 +385,26 @@ class Heart:
             return before(loop, protocol, host, port, **named)
 
         cls.create_connection = create_connection
+
+    def watch_builder(self, mark: str) -> building.Around:
+        """Return what is called around each building of something, and adds up the CPU time it takes.
+
+        Where several threads compute, most of them are met where they wait for the interpreter's lock: behind each call
+        that gives it up, such as a statement to SQLite. Their stacks say little of what the CPU does.
+        """
+        inside = threading.local()
+
+        def timed(function: Callable[..., Any], args: Any, named: Any) -> Any:
+            if getattr(inside, "builds", False):
+                return function(*args, **named)
+            inside.builds, began = True, thread_time()
+            try:
+                return function(*args, **named)
+            finally:
+                inside.builds = False
+                self._computing[mark] = self._computing.get(mark, 0.0) + thread_time() - began
+
+        return timed
 
     def _connected(self, host: Any, port: Any) -> None:
         peer = "%s:%s" % (host, port)
@@ -599,6 +620,7 @@ class Heart:
             "loop": self._loop.module if self._loop is not None else None,
             "late_s": self._late,
             "samples": dict(self._samples),
+            "computing": dict(self._computing),
             "calls": [_calling(call, spent) for call, spent in _most(self._calls, float)],
             "threads": dict(self._threads),
             "libraries": [name for name in LIBRARIES if name in sys.modules],
@@ -613,6 +635,7 @@ class Heart:
         }
         self._late, self._samples, self._threads, self._calls = 0.0, {"all": 0.0}, {}, {}
         self._waits, self._waiting, self._connects, self._statements = {}, {}, {}, {}
+        self._computing = {}
         self._write(line)
 
     def _write(self, line: Dict[str, Any]) -> None:

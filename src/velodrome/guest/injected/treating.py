@@ -557,6 +557,8 @@ def _heartbeat(giving: Giving, how: Mapping[str, float]) -> None:
     giving.finder.after("socket", heart.watch_connects)
     giving.finder.after("uvloop", lambda module: heart.watch_connects_of(module.Loop))
     statements.follow(giving.finder, heart.timer_of)
+    for kind in building.KINDS:
+        building.follow(giving.finder, kind, heart.watch_builder(building.MARK % kind))
     os.register_at_fork(before=heart.forks, after_in_child=heart.forked)
 
 

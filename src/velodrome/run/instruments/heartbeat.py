@@ -144,6 +144,7 @@ def read_heartbeats(
     held: dict[tuple[Frame, ...], list[float]] = {}
     seconds = looped = looked = late = others = collections = longest = 0.0
     samples: dict[str, float] = {}
+    computing: dict[str, float] = {}
     calls: dict[tuple[str, str, str, str], float] = {}
     loop, threads, libraries = "", dict[str, int](), set[str]()
     waits, waiting, connects, ports = dict[str, Waits](), dict[str, int](), dict[str, int](), 0
@@ -166,8 +167,8 @@ def read_heartbeats(
                 seconds += float(line["seen"])
                 looped += float(line["seen"]) if line["loop"] else 0.0
                 loop = str(line["loop"] or loop)
-                for name, spent in line["samples"].items():
-                    samples[str(name)] = samples.get(str(name), 0.0) + float(spent)
+                _add_each(samples, line["samples"])
+                _add_each(computing, line.get("computing", {}))
                 _add_calls(calls, line.get("calls", ()))
                 sent.add(line)
                 for name, count in line["threads"].items():
@@ -218,7 +219,13 @@ def read_heartbeats(
         ports,
         left_behind=frozenset(left_behind),
         connected_s=max(span[1] - span[0], 0.0),
+        computing={name: spent / served for name, spent in computing.items() if served},
     )
+
+
+def _add_each(sums: dict[str, float], line: Mapping[str, float]) -> None:
+    for name, seconds in line.items():
+        sums[str(name)] = sums.get(str(name), 0.0) + float(seconds)
 
 
 def _add(held: dict[tuple[Frame, ...], list[float]], place: Mapping[str, Any]) -> None:
