@@ -31,8 +31,9 @@ from velodrome.model.symptoms import Point, Slope
 
 LEVEL = 0.01
 """Chance that an experiment accuses what changes nothing."""
-LOOKS = (4, 8)
-"""Blocks after which an experiment is looked at."""
+LOOKS = (4, 8, 16)
+"""Blocks after which an experiment is looked at: a third time only where the second found so much that it would be
+worth a diagnosis, and could not tell it from noise."""
 FAULT: Mapping[str, float] = {"rps": 1.1, "mean_ms": 1.1, "p50_ms": 1.1, "p99_ms": 1.5, "cpu_us": 1.1}
 """What the better arm has to be better by, as a ratio, to be worth a diagnosis."""
 WRONG = 0.01
@@ -82,9 +83,9 @@ class Judged:
 
 
 def judge_arms(
-    arms: Arms, metrics: Sequence[str], proof: str, most_rps: Interval | None = None
+    arms: Arms, metrics: Sequence[str], proof: str, most_rps: Interval | None = None, *, last: bool = False
 ) -> Judged | None:
-    """Return what the blocks there are tell; None: they do not, and further ones may.
+    """Return what the blocks there are tell; None: they do not, and further ones may, unless these are the `last`.
 
     `proof` is `cure` where the second arm is treated, `dose` where it has more of the fault. One metric that differs
     is enough. At least one block is there. A fault costs no more throughput than up to `most_rps`: a dose says what the
@@ -108,7 +109,8 @@ def judge_arms(
         worst = max(better.items(), key=lambda pair: pair[1].shown.high / FAULT[pair[0]])
         reason = f"{_NAMES[worst[0]]} {_times(worst[1].shown)} better {_WHERE[proof]}: not worth a cure"
         return Judged(Ruling.NOT_A_CAUSE, reason, gain=_gain(arms, proof))
-    if len(arms.blocks) < LOOKS[-1]:
+    promising = any(found.shown.mid >= FAULT[metric] for metric, found in better.items())
+    if not last and len(arms.blocks) < LOOKS[-1 if promising else 1]:
         return None
     widest = max(better.items(), key=lambda pair: pair[1].shown.high / FAULT[pair[0]])
     reason = f"after {len(arms.blocks)} blocks {_NAMES[widest[0]]} is {_times(widest[1].shown)} better {_WHERE[proof]}"

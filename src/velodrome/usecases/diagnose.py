@@ -322,7 +322,7 @@ class Case:
         self._trial, self._faults = trial, faults
         self._lab = replace(lab, measured=lambda measured: self.flags.append(measured.flags))
         self._deadline, self._follower = deadline, follower
-        self._looks_end = time.monotonic() + LOOKS_SHARE * (deadline - time.monotonic())
+        self._looks_end = self._half = time.monotonic() + LOOKS_SHARE * (deadline - time.monotonic())
         self._base = AS_IT_IS
         """The cures so far."""
         self._reserved_s = 0.0
@@ -884,7 +884,11 @@ class Case:
                 return missed
             made = replace(made, blocks=(*made.blocks, (before.figures, after.figures)))
             if number + 1 in judge.LOOKS:
-                found = judge.judge_arms(made, experiment.metrics, experiment.proof, experiment.most_rps)
+                # Twice as many blocks once more are for who has most of the budget left.
+                last = number + 1 >= judge.LOOKS[1] and time.monotonic() > self._half
+                found = judge.judge_arms(
+                    made, experiment.metrics, experiment.proof, experiment.most_rps, last=last
+                )
                 if found is not None:
                     if found.ruling is Ruling.CAUSE and experiment.proof == "cure":
                         self._base = treated

@@ -880,7 +880,7 @@ async def grow(
         third = left()
         risen = beyond(first[0], second[0], third[0])
         grew += risen > max(least * answered, grain)
-        much += risen > max(WITHOUT_OBJECTS * answered, grain)
+        much += risen > max(WITHOUT_OBJECTS * answered, MUCH)
         figures[f"load_{number}"] = risen
         requests += answered
         if first[1] is not None and second[1] is not None and third[1] is not None:
@@ -900,6 +900,9 @@ PAGES = 16_384
 """Bytes: less is how memory is handed out."""
 WITHOUT_OBJECTS = 1024
 """Bytes for each request, and none of them in objects: a buffer that grows, or what code in C keeps."""
+MUCH = 256 * 1024
+"""Bytes for each load, at least, where they are in no objects: an app of a few requests a second has allocated that
+much for others before it is in its stride."""
 OBJECTS = 0.25
 """Live objects that a request leaves: fewer are what comes and goes, up to 0.1 of an app that fills for long."""
 STEADY = 7
