@@ -525,6 +525,26 @@ def test_the_pool_is_named_that_has_so_many_connections_or_is_there(
     assert isinstance(catalogue()["session-held"].screen(replace(seen, stepped=slower(110.0, 50.0))), Suspect)
 
 
+def test_connections_of_the_apps_own_pool_that_are_held_across_a_call_are_suspected_by_the_line() -> None:
+    queue = Waits("/srv/shop/lots.py:48", "connection", "db = await self.free.get()", 9.0, 26)
+    call = Waits(
+        "/srv/shop/lots.py:52",
+        "price",
+        "await partner.get(url)",
+        2.0,
+        4,
+        holds="db (aiosqlite.core.Connection)",
+    )
+    seen = replace(SUSPICIOUS["session-held"], watched=replace(QUIET, waits=(queue, call)))
+    found = catalogue()["session-held"].screen(seen)
+    assert isinstance(found, Suspect)
+    (dose,) = found.experiments
+    assert (dose.proof, dose.treatment.third_parties) == ("dose", 2.0)
+    assert call.place in dose.cure.where
+    everybody = replace(seen, watched=replace(QUIET, waits=(replace(queue, holds=call.holds), call)))
+    assert isinstance(catalogue()["session-held"].screen(everybody), Unknown), "it is not what they wait for"
+
+
 def test_a_pool_of_the_apps_own_is_neither_accused_nor_cleared() -> None:
     turn = Waits("/srv/shop/lots.py:48", "connection", "db = await self.free.get()", 9.0, 26)
     ahead = Waits("/srv/shop/lots.py:52", "price", "await partner.get(url)", 2.0, 4)
@@ -780,10 +800,12 @@ def test_a_statement_for_each_row_is_suspected_by_how_often_and_for_how_long() -
         "following them costs in both arms"
     )
     around = Called(EACH_ROW.place, "cart", "read(item)", 0.8)
-    for called, share in ((around, 0.4), (replace(around, place="/srv/shop/cart.py:90"), 0.1)):
+    elsewhere = replace(around, place="/srv/shop/cart.py:90")
+    behind = (replace(elsewhere, share=0.5), replace(around, share=0.4))
+    for callers, share in (((around,), 0.4), (behind, 0.2), ((elsewhere,), 0.1)):
         quick = sending(replace(EACH_ROW, seconds=0.3)).watched_alone
         assert quick is not None
-        seen = replace(quick, shares={"database": 0.5}, called={"database": called})
+        seen = replace(quick, shares={"database": 0.5}, callers={"database": callers})
         found = screen(replace(SEEN, watched_alone=seen))
         assert isinstance(found, Suspect) == (share > 0.15)
         assert not isinstance(found, Suspect) or found.loss == pytest.approx(share)
@@ -827,7 +849,7 @@ def test_the_cure_of_a_statement_for_each_row_is_of_its_kind(verb: str) -> None:
 @pytest.mark.parametrize(("share", "named"), [(0.9, True), (0.2, False)])
 def test_the_place_that_calls_most_of_it_is_where_the_cure_goes(share: float, named: bool) -> None:
     called = Called("/srv/shop/cart.py:7", "cart", "import quicker.json", share)
-    watched = replace(QUIET, shares={"importing": 0.5}, called={"importing": called})
+    watched = replace(QUIET, shares={"importing": 0.5}, callers={"importing": (called,)})
     found = catalogue()["failing-import"].screen(replace(SEEN, watched=watched))
     assert isinstance(found, Suspect)
     cure = found.experiments[0].cure
@@ -1081,7 +1103,7 @@ def test_compression_by_the_app_s_own_code_is_named_by_its_line_and_treated_wher
     compressed: bool,
 ) -> None:
     called = Called("/srv/shop/cart.py:7", "cart", "gzip.compress(body)", 0.9)
-    watched = replace(QUIET, shares={"compression": 0.5}, called={"compression": called})
+    watched = replace(QUIET, shares={"compression": 0.5}, callers={"compression": (called,)})
     found = catalogue()["gzip-on-loop"].screen(replace(SEEN, watched=watched, compressed=compressed))
     assert isinstance(found, Suspect)
     (experiment,) = found.experiments

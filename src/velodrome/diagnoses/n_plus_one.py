@@ -60,10 +60,10 @@ def _share(watched: Watched, statement: Statement) -> float:
 
     The library that maps objects often computes for longer than the statement runs: of that the stacks tell.
     """
-    called = watched.called.get(MARK)
-    around = (
-        watched.shares.get(MARK, 0.0) * called.share if called and called.place == statement.place else 0.0
+    from_there = sum(
+        caller.share for caller in watched.callers.get(MARK, ()) if caller.place == statement.place
     )
+    around = watched.shares.get(MARK, 0.0) * from_there
     return min(max(statement.seconds / watched.followed_s, around), 1.0)
 
 

@@ -41,8 +41,10 @@ def screen(seen: Symptoms) -> Screened:
         return locked
     pools = [pool.name for pool in pools_of(seen.watched.libraries)]
     if not pools:
-        return _of_its_own(seen) or Absent(
-            "no pool of database connections is imported that is known", evidence
+        return (
+            _held(seen, evidence)
+            or _of_its_own(seen)
+            or Absent("no pool of database connections is imported that is known", evidence)
         )
     if seen.stepped is None:
         return Unknown(
@@ -50,14 +52,7 @@ def screen(seen: Symptoms) -> Screened:
         )
     if why := _not_held(seen.stepped, min(seen.workers, seen.server_cpus)):
         return Absent(why, evidence)
-    longest = next((wait for wait in seen.watched.waits if wait.inner), None)
-    cure = Cure(
-        "end the transaction, or close the session, before the slow call, and open another one after it: a larger "
-        "pool only moves the limit",
-        f"before {longest.place} ({longest.text})" if longest else "before the call of the third party",
-        "the session is held while the third party is waited for",
-        "await session.close()  # before the call; or session.commit()",
-    )
+    cure = _close_before(next((wait for wait in seen.watched.waits if wait.inner), None))
     larger = Treatment(f"pools of {SIZE} connections", {"database-pools": SIZE})
     connections = max(min(seen.stepped.connections, MOST_CONNECTIONS), beyond(seen))
     return Suspect(
@@ -67,6 +62,45 @@ def screen(seen: Symptoms) -> Screened:
         (*evidence, *plateau(seen)),
         loss=0.6,
     )
+
+
+def _close_before(call: Waits | None) -> Cure:
+    return Cure(
+        "end the transaction, or close the session, before the slow call, and open another one after it: a larger "
+        "pool only moves the limit",
+        f"before {call.place} ({call.text})" if call else "before the call of the third party",
+        "the session is held while the third party is waited for",
+        "await session.close()  # before the call; or session.commit()",
+    )
+
+
+def _held(seen: Symptoms, evidence: tuple[Evidence, ...]) -> Suspect | None:
+    """Look for tasks that have a connection while they wait for a third party, and for others that wait for them.
+
+    Whoever waits in the queue has none: with a bound that is no pool, such as a semaphore, those would have one too, or
+    nobody.
+    """
+    stepped, watched, slope = seen.stepped, seen.watched, seen.slope
+    if stepped is None or stepped.slots is None or watched is None or slope is None:
+        return None
+    if seen.interface not in ASYNC or _not_held(stepped, min(seen.workers, seen.server_cpus)):
+        return None
+    queue = watched.longest_queue
+    call = next((wait for wait in watched.waits if wait.inner and wait.holds), None)
+    if queue is None or queue.holds or call is None:
+        return None
+    sentence = (
+        f"{_follows(stepped)}; tasks that wait at {call.place} ({call.text}) have {call.holds} meanwhile, and up to "
+        f"{queue.most} others, which have none, wait at {queue.place} ({queue.text})"
+    )
+    longer = Treatment("third parties take twice as long", third_parties=2.0)
+    dose = Experiment(
+        longer, filling(seen), _close_before(call), ("rps",), "dose", most_rps=_most_rps(seen, slope, None)
+    )
+    found = Evidence(
+        "waits", sentence, {"holds": vars(call) | {"run": None}, "waits": vars(queue) | {"run": None}}
+    )
+    return Suspect(0.95, sentence, (dose,), (*evidence, found, *plateau(seen)), loss=0.6)
 
 
 def _locked(seen: Symptoms, evidence: tuple[Evidence, ...]) -> Suspect | None:
@@ -184,7 +218,8 @@ fault = Fault(
     "Requests wait for a connection, or a lock of the database, that others hold while they wait for a third party.",
     "When third parties take longer throughput falls in proportion (the connection is held across the call), and with "
     "a larger pool it rises (it is the connection that bounds it), or, where requests wait at a statement, it falls "
-    "when that is held longer. Both have to be so.",
+    "when that is held longer. Both have to be so. Of a pool of the app's own: who waits for the third party is seen "
+    "to have a connection, and who waits for those has none.",
     screen,
     steps=True,
 )

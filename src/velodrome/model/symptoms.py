@@ -172,6 +172,8 @@ class Waits:
     """Whether nothing of the app's own is awaited inside of it."""
     run: Run | None = None
     """What could be awaited at the same time; None: nothing."""
+    holds: str = ""
+    """What of a database tasks have while they wait there: `db (aiosqlite.core.Connection)`; empty: nothing is seen."""
 
 
 @dataclass(frozen=True)
@@ -254,8 +256,8 @@ class Watched:
     at_once: Mapping[str, float] = field(default_factory=dict)
     """Threads that were in each of these at the same time, on average: unlike a share of all threads that were not
     idle, the same however many others wait for somebody."""
-    called: Mapping[str, Called] = field(default_factory=dict)
-    """From where each of these is called most."""
+    callers: Mapping[str, tuple[Called, ...]] = field(default_factory=dict)
+    """From where each of these is called, most of the time first."""
     lines: tuple[Called, ...] = ()
     """The lines of the app's own code that threads which were not idle were in, most of the time first."""
     threads: Mapping[str, int] = field(default_factory=dict)
@@ -289,6 +291,11 @@ class Watched:
     computing: Mapping[str, float] = field(default_factory=dict)
     """CPUs that computed in those of `shares` that are what an app builds, on average. Where several threads compute,
     their stacks are mostly of where they wait for the interpreter's lock."""
+
+    @property
+    def called(self) -> Mapping[str, Called]:
+        """From where each of `shares` is called most."""
+        return {mark: callers[0] for mark, callers in self.callers.items() if callers}
 
     @property
     def most_opened(self) -> Opened | None:

@@ -350,6 +350,32 @@ def test_what_computes_is_seen_among_threads_that_wait_for_the_interpreters_lock
     assert 0.6 * true < computing < 1.5 * true, (true, computing)
 
 
+POOLED = """
+import asyncio, sqlite3, time
+
+async def handle(free):
+    db = await free.get()
+    await asyncio.sleep(0.05)
+    free.put_nowait(db)
+
+async def main():
+    free, until = asyncio.Queue(), time.monotonic() + 1.6
+    for _ in range(2):
+        free.put_nowait(sqlite3.connect(":memory:"))
+    while time.monotonic() < until:
+        await asyncio.gather(*(handle(free) for _ in range(8)))
+"""
+
+
+def test_what_tasks_hold_of_a_database_while_they_wait_is_named(injected: Injected) -> None:
+    (injected.app / "shop.py").write_text(POOLED)
+    injected.run("import asyncio, shop; asyncio.run(shop.main())", HEARTBEAT)
+    waits = [wait for line in injected.lines("heart") if "seen" in line for wait in line["waits"]]
+    holds = {(wait["line"], wait["holds"]) for wait in waits if wait["function"] == "handle"}
+    assert (6, "db (sqlite3.Connection)") in holds
+    assert {held for line, held in holds if line == 5} == {""}
+
+
 def test_what_is_not_there_is_no_longer_looked_for_and_fails_as_before(injected: Injected) -> None:
     (injected.app / "folder").mkdir()
     (injected.app / "folder/there.py").write_text("answer = 4")

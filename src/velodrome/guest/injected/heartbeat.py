@@ -66,6 +66,11 @@ HELD_S = 0.008
 """A sleep of an interval that takes so long ended in a wait for the interpreter's lock."""
 EVERY_TASKS = 3
 """Every so manieth of the samples also looks where the tasks of the loop wait."""
+MOST_HOLDERS = 8
+"""Tasks of which each look also sees what they hold."""
+HELD = ("Connection", "ConnectionProxy", "Cursor", "Session", "Transaction")
+"""Endings of the names of classes of which what is held is one that others may wait for."""
+DATABASES = {"aiomysql", "aiosqlite", "asyncmy", "asyncpg", "databases", "psycopg", "sqlalchemy", "sqlite3"}
 MOST_TASKS = 64
 """Looked at, and places and peers reported of half a second, at most."""
 MOST_TOLD = 20
@@ -273,6 +278,7 @@ class Heart:
         self._ident, self._has_failed = 0, False
         self._samples: Dict[str, float] = {"all": 0.0}
         self._computing: Dict[str, float] = {}
+        self._holds: Dict[Await, str] = {}
         self._calls: Dict[Call, float] = {}
         self._statements: Dict[Sent, Spent] = {}
         self._sampled = monotonic()
@@ -601,8 +607,11 @@ class Heart:
             return
         at_once: Dict[Await, int] = {}
         marked: Dict[str, int] = {}
-        for task in tasks:
-            awaits, names = waits_of(task)
+        for number, task in enumerate(tasks):
+            awaits, names, frames = waits_of(task)
+            held = held_in(frames) if number < MOST_HOLDERS else ""
+            if held:
+                self._holds[awaits[-1]] = held
             for name in names:
                 marked[name] = marked.get(name, 0) + 1
             for key in awaits:
@@ -627,7 +636,10 @@ class Heart:
             "statements": [
                 _sending(sent, spent) for sent, spent in _most(self._statements, lambda spent: spent.seconds)
             ],
-            "waits": [awaiting(key, wait) for key, wait in _most(self._waits, lambda waits: waits.seconds)],
+            "waits": [
+                {**awaiting(key, wait), "holds": self._holds.get(key, "")}
+                for key, wait in _most(self._waits, lambda waits: waits.seconds)
+            ],
             "waiting": self._waiting,
             "connects": dict(sorted(self._connects.items(), key=lambda item: -item[1])[:MOST_TOLD]),
             "ports": ports(),
@@ -635,7 +647,7 @@ class Heart:
         }
         self._late, self._samples, self._threads, self._calls = 0.0, {"all": 0.0}, {}, {}
         self._waits, self._waiting, self._connects, self._statements = {}, {}, {}, {}
-        self._computing = {}
+        self._computing, self._holds = {}, {}
         self._write(line)
 
     def _write(self, line: Dict[str, Any]) -> None:
@@ -695,10 +707,26 @@ def text_of(file: str, line: int) -> str:
     return ""
 
 
-def waits_of(task: Any) -> Tuple[List[Await], Set[str]]:
-    """Return the awaits of the app's own in which a task waits, the outermost first, and the marks of all of them."""
+def held_in(frames: List[FrameType]) -> str:
+    """Return what the variables of frames hold of a database: `db (aiosqlite.core.Connection)`; empty: nothing."""
+    for frame in reversed(frames):
+        for name, value in list(frame.f_locals.items()):
+            for cls in type(
+                value
+            ).__mro__:  # what follows statements, and others, derive a class of their own
+                if cls.__name__.endswith(HELD) and cls.__module__.partition(".")[0] in DATABASES:
+                    return "%s (%s.%s)" % (name, cls.__module__, cls.__name__)
+    return ""
+
+
+def waits_of(task: Any) -> Tuple[List[Await], Set[str], List[FrameType]]:
+    """Return the awaits of the app's own in which a task waits, the outermost first, and the marks of all of them.
+
+    The frames are those of the awaits.
+    """
     awaits: List[Await] = []
     names: Set[str] = set()
+    frames: List[FrameType] = []
     get_coro = getattr(task, "get_coro", None)  # Python 3.8
     inner, depth = get_coro() if get_coro is not None else task._coro, 0
     while inner is not None and depth < DEPTH:
@@ -708,11 +736,12 @@ def waits_of(task: Any) -> Tuple[List[Await], Set[str]]:
             names |= marks.waits_in(code.co_filename, code.co_name)
             if is_own(code.co_filename) and code.co_flags & AWAITS:
                 awaits.append(Await(code, frame.f_lasti, False))
+                frames.append(frame)
         inner = _first(inner, AWAITED)
         depth += 1
     if awaits:
         awaits[-1] = awaits[-1]._replace(inner=True)
-    return awaits, names
+    return awaits, names, frames
 
 
 def _first(thing: Any, names: Tuple[str, ...]) -> Any:

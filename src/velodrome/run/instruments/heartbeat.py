@@ -204,7 +204,7 @@ def read_heartbeats(
         longest,
         shares,
         {name: spent / served for name, spent in samples.items() if served},
-        {name: most[0] for name, most in called.items()},
+        {name: tuple(places) for name, places in called.items()},
         tuple(called.get(OWN, ())[:LINES]),
         threads,
         frozenset(libraries),
@@ -323,6 +323,7 @@ def _wait(waits: dict[str, Waits], place: Mapping[str, Any]) -> None:
         )
         if run
         else None,
+        str(place.get("holds") or (before.holds if before else "")),
     )
 
 
