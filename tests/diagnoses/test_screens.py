@@ -648,6 +648,17 @@ def test_one_await_of_two_that_takes_all_the_time_is_not_worth_a_gather() -> Non
     assert isinstance(catalogue()["serial-awaits"].screen(looping), Suspect)
 
 
+def test_short_awaits_in_turn_are_worth_a_gather_by_all_of_them_but_the_longest() -> None:
+    looked_s = QUIET.looked_s
+    spent = [
+        replace(AWAITS[0], seconds=share * looked_s, place=f"/srv/{share}") for share in (0.17, 0.08, 0.22)
+    ]
+    assert isinstance(
+        catalogue()["serial-awaits"].screen(replace(SEEN, watched_alone=replace(QUIET, waits=tuple(spent)))),
+        Suspect,
+    )
+
+
 def test_calls_in_turn_that_may_need_each_other_cannot_be_known() -> None:
     seen = replace(SEEN, stepped=slower(210.0, 50.0))
     assert isinstance(catalogue()["serial-awaits"].screen(seen), Unknown)

@@ -1,6 +1,7 @@
 """Awaits one after another that do not need each other: a request takes the sum of them, and not the longest."""
 
 from collections import defaultdict
+from collections.abc import Sequence
 
 from velodrome.diagnoses.fault import (
     Absent,
@@ -16,7 +17,7 @@ from velodrome.model.quantity import significant
 from velodrome.model.symptoms import Run, Symptoms, Waits, Watched
 
 LEAST = 0.1
-"""Share of the time of a request that is alone, in an await, from which on it matters."""
+"""Share of the time of a request that is alone, from which on it matters what it waits beyond the longest await."""
 CONNECTIONS = 4
 SEQUENCE = 1.5
 """Calls that follow each other in one request, from which on they do."""
@@ -58,12 +59,19 @@ def screen(seen: Symptoms) -> Screened:
 
 
 def _places(watched: Watched) -> dict[Run, list[Waits]]:
-    """Return the runs in which time goes: into two awaits at least, or one in a loop."""
+    """Return the runs in which time goes that a request would not wait if their awaits were at once."""
     every: dict[Run, list[Waits]] = defaultdict(list)
     for wait in watched.waits:
-        if wait.run is not None and wait.seconds >= LEAST * watched.looked_s:
+        if wait.run is not None:
             every[wait.run].append(wait)
-    return {run: waits for run, waits in every.items() if run.loops or len(waits) > 1}
+    least_s = LEAST * watched.looked_s
+    return {run: waits for run, waits in every.items() if _beyond_longest_s(run, waits) >= least_s}
+
+
+def _beyond_longest_s(run: Run, waits: Sequence[Waits]) -> float:
+    """Return for how long requests wait that are in awaits of a run beside the longest; in a loop any may be that."""
+    seconds = [wait.seconds for wait in waits]
+    return sum(seconds) if run.loops else sum(seconds) - max(seconds)
 
 
 fault = Fault(
