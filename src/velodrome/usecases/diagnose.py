@@ -869,11 +869,12 @@ class Case:
         load = arms.Loaded(experiment.connections, _length(experiment, seen))
         seen_by = self._base.plus(experiment.seen_by)
         both = (seen_by, seen_by.plus(experiment.treatment))
-        made = Arms(load.label, *both, ())
+        made, block_s = Arms(load.label, *both, ()), 0.0
         for number in range(judge.LOOKS[-1]):
-            if number >= judge.LOOKS[0] and self._left_s() < 0:
+            if number >= judge.LOOKS[0] and self._left_s() < block_s:
                 cannot = judge.Judged(Ruling.CANNOT_TELL, f"the budget was spent after {number} blocks")
                 return made, cannot
+            began = time.monotonic()
             try:
                 before, after = self._block(both, load, number)
             except arms.NotMeasuredError as error:
@@ -883,6 +884,7 @@ class Case:
             if (missed := _missed(experiment, after.took, first=not made.blocks)) is not None:
                 return missed
             made = replace(made, blocks=(*made.blocks, (before.figures, after.figures)))
+            block_s = time.monotonic() - began
             if number + 1 in judge.LOOKS:
                 # Twice as many blocks once more are for who has most of the budget left.
                 last = number + 1 >= judge.LOOKS[1] and time.monotonic() > self._half
@@ -908,10 +910,11 @@ class Case:
     def _count(self, experiment: Experiment, probe: Probe, treated: Treatment) -> Compared:
         """Make a situation in both arms until they decide, as `_compare` does."""
         dose = experiment.proof == "dose"
-        made = Counts(probe, self._base, treated, ())
+        made, block_s = Counts(probe, self._base, treated, ()), 0.0
         for number in range(judge.COUNT_LOOKS[-1]):
-            if number >= judge.COUNT_LOOKS[0] and self._left_s() < 0:
+            if number >= judge.COUNT_LOOKS[0] and self._left_s() < block_s:
                 return made, judge.Judged(Ruling.CANNOT_TELL, f"the budget was spent after {number} blocks")
+            began = time.monotonic()
             try:
                 probes = (probe.calm if dose else probe, probe)
                 both = (self._base.plus(experiment.seen_by), treated.plus(experiment.seen_by))
@@ -921,6 +924,7 @@ class Case:
             if (missed := _missed(experiment, after.took, first=not made.blocks)) is not None:
                 return missed
             made = replace(made, blocks=(*made.blocks, (before.met, after.met)))
+            block_s = time.monotonic() - began
             if number + 1 in (1, *judge.COUNT_LOOKS) and (
                 found := judge.judge_counts(made, experiment.proof)
             ):

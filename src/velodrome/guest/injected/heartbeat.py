@@ -711,9 +711,8 @@ def held_in(frames: List[FrameType]) -> str:
     """Return what the variables of frames hold of a database: `db (aiosqlite.core.Connection)`; empty: nothing."""
     for frame in reversed(frames):
         for name, value in list(frame.f_locals.items()):
-            for cls in type(
-                value
-            ).__mro__:  # what follows statements, and others, derive a class of their own
+            # What follows statements, and others, derive a class of their own.
+            for cls in type(value).__mro__:
                 if cls.__name__.endswith(HELD) and cls.__module__.partition(".")[0] in DATABASES:
                     return "%s (%s.%s)" % (name, cls.__module__, cls.__name__)
     return ""
