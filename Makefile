@@ -53,10 +53,11 @@ race: dev
 # Four at a time on two CPUs: most tests boot servers and wait for them. Those that measure come last, one at a time, after everything
 # that leaves the machine warm. In their order: files of few, long tests would come last, and the others wait for them.
 AT_ONCE := -n 4 --dist loadfile --no-loadscope-reorder
-BEFORE_TESTS := wheel $(filter lint,$(MAKECMDGOALS))
+BEFORE_TESTS := rust-tests wheel $(filter lint,$(MAKECMDGOALS))
 # The wheel is installed where no compiler is found, as a stranger does it.
 WITH_WHEEL = VELODROME_WHEEL=$$(ls $(CURDIR)/dist/*.whl) $(PYTEST)
-test: rust-tests $(BEFORE_TESTS)
+test: $(BEFORE_TESTS)
+	cargo test --quiet --workspace
 	$(WITH_WHEEL) $(AT_ONCE) -m "not measured and not exhaustive"
 	$(PYTEST) -m "measured and not exhaustive"
 
@@ -81,9 +82,9 @@ wheel: dev
 installed-test: $(if $(WHEEL),dev,wheel)
 	VELODROME_WHEEL=$(if $(WHEEL),$(abspath $(WHEEL)),$$(ls $(CURDIR)/dist/*.whl)) $(PYTEST) tests/test_installed.py
 
-# Most of them wait: `make -j3 lint test` builds the engine and checks types beside them.
+# Built, not run: `make -j3 lint test` builds the engine beside this, and tests when nothing else is done.
 rust-tests:
-	cargo test --quiet --workspace
+	cargo test --quiet --workspace --no-run
 
 # Reads what is installed and does not need the engine, so that it is built meanwhile; to install takes velodrome out, hence dev.
 lint: checks dev
