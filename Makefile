@@ -54,8 +54,8 @@ race: dev
 # that leaves the machine warm. In their order: files of few, long tests would come last, and the others wait for them.
 AT_ONCE := -n 4 --dist loadfile --no-loadscope-reorder
 BEFORE_TESTS := rust-tests wheel $(filter lint,$(MAKECMDGOALS))
-# The wheel is installed where no compiler is found, as a stranger does it.
-WITH_WHEEL = VELODROME_WHEEL=$$(ls $(CURDIR)/dist/*.whl) $(PYTEST)
+# The wheel, or the one that is named, is installed where no compiler is found, as a stranger does it.
+WITH_WHEEL = VELODROME_WHEEL=$(if $(WHEEL),$(abspath $(WHEEL)),$$(ls $(CURDIR)/dist/*.whl)) $(PYTEST)
 test: $(BEFORE_TESTS)
 	cargo test --quiet --workspace
 	$(WITH_WHEEL) $(AT_ONCE) -m "not measured and not exhaustive"
@@ -80,7 +80,7 @@ wheel: dev
 	$(BIN)/maturin build --quiet --release --locked --out dist
 
 installed-test: $(if $(WHEEL),dev,wheel)
-	VELODROME_WHEEL=$(if $(WHEEL),$(abspath $(WHEEL)),$$(ls $(CURDIR)/dist/*.whl)) $(PYTEST) tests/test_installed.py
+	$(WITH_WHEEL) tests/test_installed.py
 
 # Built, not run: `make -j3 lint test` builds the engine beside this, and tests when nothing else is done.
 rust-tests:

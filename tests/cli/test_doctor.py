@@ -54,3 +54,4 @@ def test_what_makes_no_sense_is_refused(words: tuple[str, ...], sentence: str, t
     code, written = within(tmp_path, "doctor", *words)
     assert code == 2, written
     assert sentence in written
+    assert "Traceback" not in written

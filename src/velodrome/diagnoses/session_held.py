@@ -80,10 +80,8 @@ def _held(seen: Symptoms, evidence: tuple[Evidence, ...]) -> Suspect | None:
     Whoever waits in the queue has none: with a bound that is no pool, such as a semaphore, those would have one too, or
     nobody.
     """
-    stepped, watched, slope = seen.stepped, seen.watched, seen.slope
-    if stepped is None or stepped.slots is None or watched is None or slope is None:
-        return None
-    if seen.interface not in ASYNC or _not_held(stepped, min(seen.workers, seen.server_cpus)):
+    stepped, watched, slope = _stepped(seen), seen.watched, seen.slope
+    if seen.interface not in ASYNC or stepped is None or watched is None or slope is None:
         return None
     queue = watched.longest_queue
     call = next((wait for wait in watched.waits if wait.inner and wait.holds), None)
@@ -105,11 +103,9 @@ def _held(seen: Symptoms, evidence: tuple[Evidence, ...]) -> Suspect | None:
 
 def _locked(seen: Symptoms, evidence: tuple[Evidence, ...]) -> Suspect | None:
     """Look for a statement that waits for others under load: for what they have locked, and hold across the call."""
-    stepped, watched, slope = seen.stepped, seen.watched, seen.slope
-    if stepped is None or stepped.slots is None or watched is None or slope is None:
-        return None
+    stepped, watched, slope = _stepped(seen), seen.watched, seen.slope
     slots = seen.setting.slots if seen.interface not in ASYNC else None
-    if _not_held(stepped, min(seen.workers, seen.server_cpus)) or not _fewer(stepped, slots):
+    if stepped is None or watched is None or slope is None or not _fewer(stepped, slots):
         return None
     waits = _waits_for_others(watched, seen.watched_alone)
     if waits is None:
@@ -161,10 +157,8 @@ def _waits_for_others(watched: Watched, alone: Watched | None) -> tuple[Statemen
 
 def _of_its_own(seen: Symptoms) -> Unknown | None:
     """Return what is known of a bound of the app's own: a queue of connections, a semaphore, a locked row."""
-    stepped, watched = seen.stepped, seen.watched
-    if stepped is None or stepped.slots is None or watched is None:
-        return None
-    if _not_held(stepped, min(seen.workers, seen.server_cpus)):
+    stepped, watched = _stepped(seen), seen.watched
+    if stepped is None or watched is None:
         return None
     follows = f"{_follows(stepped)}, and no pool is imported that is known"
     longest, slots = watched.longest_queue, seen.setting.slots
@@ -197,6 +191,12 @@ def _follows(found: Stepped) -> str:
 def _fewer(found: Stepped, slots: int | None) -> bool:
     """Whether fewer requests call third parties at once than its server has slots; None: these bound nothing."""
     return slots is None or (found.slots or 0.0) <= BOUND * min(slots, found.connections)
+
+
+def _stepped(seen: Symptoms) -> Stepped | None:
+    """Return what slower third parties showed; None: they were not made slower, or nothing is held across calls."""
+    found = seen.stepped
+    return found if found and not _not_held(found, min(seen.workers, seen.server_cpus)) else None
 
 
 def _not_held(found: Stepped, room: int) -> str:

@@ -872,8 +872,7 @@ class Case:
         made, block_s = Arms(load.label, *both, ()), 0.0
         for number in range(judge.LOOKS[-1]):
             if number >= judge.LOOKS[0] and self._left_s() < block_s:
-                cannot = judge.Judged(Ruling.CANNOT_TELL, f"the budget was spent after {number} blocks")
-                return made, cannot
+                return made, _spent(number)
             began = time.monotonic()
             try:
                 before, after = self._block(both, load, number)
@@ -913,7 +912,7 @@ class Case:
         made, block_s = Counts(probe, self._base, treated, ()), 0.0
         for number in range(judge.COUNT_LOOKS[-1]):
             if number >= judge.COUNT_LOOKS[0] and self._left_s() < block_s:
-                return made, judge.Judged(Ruling.CANNOT_TELL, f"the budget was spent after {number} blocks")
+                return made, _spent(number)
             began = time.monotonic()
             try:
                 probes = (probe.calm if dose else probe, probe)
@@ -967,6 +966,10 @@ def _death(error: arms.NotMeasuredError, experiment: Experiment, blocks: int = 0
     return judge.Judged(
         Ruling.CANNOT_TELL, f"{who} it cannot be measured under {load}{after}, twice: {error.reason}"
     )
+
+
+def _spent(blocks: int) -> judge.Judged:
+    return judge.Judged(Ruling.CANNOT_TELL, f"the budget was spent after {blocks} blocks")
 
 
 def _missed(experiment: Experiment, took: frozenset[str], *, first: bool) -> Absent | str | None:

@@ -40,7 +40,7 @@ def load_study(name: str, *, quick: bool, stacks: Mapping[str, Stack] | None = N
 
     Raises UnknownNameError, StudyFileError.
     """
-    # Most commands lay a study out themselves, and the models of its file are a twentieth of their start.
+    # Most commands lay a study out themselves, and to import what reads its file takes a tenth of their start.
     from velodrome.plan import study_file  # noqa: PLC0415
 
     return study_file.load_study(name, list_known(stacks), quick=quick)

@@ -1,6 +1,6 @@
 """What is usually built once, when an app starts, and serves all requests: where packages build it, by kind.
 
-    follow(finder, "template", around)      # `around(function, args, named)` is called in the place of each
+    follow(finder, "template", around)      # `around(function, args, named)` is called in the place of each outermost
 
 Templates that are compiled, models of pydantic, patterns of `re`, clients of AWS, JSON schemas that are checked, data
 classes, settings that are read, files that are parsed.
@@ -8,6 +8,7 @@ classes, settings that are read, files that are parsed.
 
 from __future__ import annotations
 
+import threading
 from functools import wraps
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Callable, Dict, NamedTuple, Optional, Tuple
@@ -81,10 +82,20 @@ MARK = "building-%s"
 
 
 def follow(finder: Finder, kind: str, around: Around) -> None:
-    """Have `around` call what builds something of a kind."""
+    """Have `around` call what builds something of a kind; what that builds within is part of it, and called plainly."""
+    inside = threading.local()
+
+    def outermost(function: Callable[..., Any], args: Tuple[Any, ...], named: Dict[str, Any]) -> Any:
+        if getattr(inside, "builds", False):
+            return function(*args, **named)
+        inside.builds = True
+        try:
+            return around(function, args, named)
+        finally:
+            inside.builds = False
 
     def patch_of(builder: Builder) -> Callable[[ModuleType], None]:
-        return lambda module: builder.wrap(module, around)
+        return lambda module: builder.wrap(module, outermost)
 
     for builder in BUILDERS:
         if builder.kind == kind:

@@ -398,16 +398,12 @@ class Heart:
         Where several threads compute, most of them are met where they wait for the interpreter's lock: behind each call
         that gives it up, such as a statement to SQLite. Their stacks say little of what the CPU does.
         """
-        inside = threading.local()
 
         def timed(function: Callable[..., Any], args: Any, named: Any) -> Any:
-            if getattr(inside, "builds", False):
-                return function(*args, **named)
-            inside.builds, began = True, thread_time()
+            began = thread_time()
             try:
                 return function(*args, **named)
             finally:
-                inside.builds = False
                 self._computing[mark] = self._computing.get(mark, 0.0) + thread_time() - began
 
         return timed

@@ -90,12 +90,11 @@ def apply(environment: Mapping[str, str]) -> None:
 
 def _building_longer(giving: Giving, kind: str) -> None:
     """Have what builds something of a kind compute for twice as long, once the app is warm."""
-    warm, inside = giving.warmth(), threading.local()
+    warm = giving.warmth()
 
     def around(function: Callable[..., Any], args: Any, named: Any) -> Any:
-        if not warm or getattr(inside, "builds", False):
-            return function(*args, **named)  # what is built within is part of the time of the whole
-        inside.builds = True
+        if not warm:
+            return function(*args, **named)
         began = time.thread_time()
         try:
             return function(*args, **named)
@@ -103,7 +102,6 @@ def _building_longer(giving: Giving, kind: str) -> None:
             until = 2 * time.thread_time() - began
             while time.thread_time() < until:
                 pass
-            inside.builds = False
             giving.took("building-longer")
 
     building.follow(giving.finder, kind, around)
