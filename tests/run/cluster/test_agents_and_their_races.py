@@ -172,8 +172,12 @@ def test_a_work_unit_whose_answer_was_lost_is_not_run_twice(
 def test_an_agent_that_is_cut_off_gives_its_block_back(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    def breaks(operation: str, number: int) -> str:
-        return "there" if operation != "begin" and number > 2 else ""
+    given = False
+
+    def breaks(operation: str, _number: int) -> str:
+        nonlocal given
+        cut, given = given, given or operation == "unit"
+        return "there" if cut else ""
 
     with agents(monkeypatch, {"a": Process(), "b": Process()}, breaks) as hosts:
         assert run(tmp_path / "run", hosts, 6).how == "complete"
