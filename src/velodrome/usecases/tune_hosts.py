@@ -335,8 +335,9 @@ class _OverHosts:
                 self._groups.field(host),
                 self._goes_on,
                 self._looks_on,
-                lambda: self._groups.next_stack(host, self._present),
-                lambda: self._groups.reference(host),
+                more=lambda: self._groups.next_stack(host, self._present),
+                refer=lambda: self._groups.reference(host),
+                take_over=lambda: self._groups.take_over(host, self._present),
             )
 
         self._at_once(run)

@@ -63,8 +63,9 @@ class Hosts:
                 self.groups.field(host),
                 lambda: self.groups.raced < MOST,
                 lambda: True,
-                lambda: self.groups.next_stack(host, present),
-                lambda: self.groups.reference(host),
+                more=lambda: self.groups.next_stack(host, present),
+                refer=lambda: self.groups.reference(host),
+                take_over=lambda: self.groups.take_over(host, present),
             )
 
         self._at_once(qualify, present)
@@ -147,11 +148,12 @@ def test_the_best_is_found_nearly_whatever_the_hosts_are_like(speeds: Sequence[f
         assert {entry.candidate.label for entry in found.entries} >= {candidate.label for candidate in GRID}
         assert [entry.fate for entry in found.entries].count(Fate.BEST) == 1
         looked = [
-            candidate.contestant.stack
-            for _, candidate, observed, final in hosts.stored
+            (host, candidate.contestant.stack)
+            for host, candidate, observed, final in hosts.stored
             if not final and observed.ask.purpose is Purpose.ALONE
         ]
-        assert sorted(looked) == sorted({candidate.contestant.stack for candidate in GRID})
+        assert len({*looked}) == len(looked), "a host looks at a stack once"
+        assert {stack for _, stack in looked} == {candidate.contestant.stack for candidate in GRID}
         raced = [seen.ask.purpose is not Purpose.CONFIRM for _, _, seen, _ in hosts.stored]
         assert len({host for host, _, _, final in hosts.stored if final}) == 1, raced
     assert sum(share > 0.08 for share in regrets) <= 1, regrets
@@ -200,6 +202,37 @@ def test_hosts_that_are_alike_share_the_starts_that_confirm_and_one_of_half_the_
         assert best.value.high > 0.9 * truth
 
 
+def test_a_host_that_is_done_takes_settings_over_from_another_and_all_end_at_nearly_the_same_time() -> None:
+    hosts = Hosts(APPS[0], 3, {"a": 1.0, "b": 1.0}).run()
+    busy, looked = dict.fromkeys("ab", 0.0), dict.fromkeys("ab", 0)
+    for host, _, seen, final in hosts.stored:
+        if not final and seen.ask.purpose is not Purpose.CONFIRM:
+            busy[host] += takes_s(seen.ask)
+            looked[host] += seen.ask.purpose is Purpose.ALONE
+    assert max(busy.values()) < 1.2 * min(busy.values()), busy
+    assert sum(looked.values()) > len({candidate.contestant.stack for candidate in GRID})
+
+
+def test_what_a_host_took_over_is_left_to_it_until_it_is_lost() -> None:
+    groups = Groups(GRID, CAPACITY)
+    servers = Servers(APPS[0], 1)
+    stack = groups.next_stack("a", {"a", "b"})
+    field = groups.field("a")
+    while (step := field.next_look(stack[0].contestant.stack)) is not None:
+        groups.take("a", step[0], servers(*step), final=False)
+    assert groups.take_over("b", {"a", "b"}) == stack
+
+    def left_by(host: str) -> set[str]:
+        return {candidate.label for candidate in stack if groups.field(host).leaves(candidate)}
+
+    given = left_by("a")
+    assert given
+    assert given.isdisjoint(left_by("b"))
+    assert not groups.take_over("a", {"a", "b"}), "b has looked at nothing yet"
+    groups.take_over("c", {"a", "c"})
+    assert left_by("a").isdisjoint(left_by("c"))
+
+
 def test_every_host_measures_the_best_of_all_and_its_own_have_to_beat_that() -> None:
     hosts = Hosts(APPS[1], 0, {"a": 1.0, "b": 1.0}).run()
     owners = {stack: share.host for share in hosts.groups.shares() for stack in share.stacks}
@@ -217,14 +250,14 @@ def test_every_host_measures_the_best_of_all_and_its_own_have_to_beat_that() -> 
 
 
 @pytest.mark.parametrize("after", [3, 12, 30])
-def test_what_a_lost_host_had_not_settled_is_looked_at_anew_and_never_counts_beside_it(after: int) -> None:
+def test_what_a_lost_host_had_not_decided_is_raced_by_the_others(after: int) -> None:
     hosts = Hosts(APPS[2], 1, {"a": 1.0, "b": 1.0}, lost_at=("b", after)).run()
     found = hosts.groups.result(out_of_time=False)
     assert hosts.groups.home == "a"  # who is left
     assert found.best is not None
     assert regret(hosts.hosts["a"], GRID, found.best.candidate) < 0.15
-    owned = [stack for share in hosts.groups.shares() for stack in share.stacks]
-    assert sorted(owned) == sorted({candidate.contestant.stack for candidate in GRID})
+    owned = {stack for share in hosts.groups.shares() for stack in share.stacks}
+    assert owned == {candidate.contestant.stack for candidate in GRID}
     again = Groups(GRID, CAPACITY)
     for host, candidate, observed, final in hosts.stored:
         again.take(host, candidate, observed, final=final)
@@ -260,4 +293,4 @@ def test_four_hosts_need_less_time_than_one_and_choose_as_well(
         print(many, found)
         assert bad <= 4, regrets
     assert median(took[2]) < 0.75 * median(took[1])
-    assert median(took[4]) < 0.6 * median(took[1])
+    assert median(took[4]) < 0.5 * median(took[1])

@@ -1,7 +1,8 @@
-"""The race among settings over several hosts: groups of stacks that race on a host each, and a final.
+"""The race among settings over several hosts: each races some of them, and the best of all race on one host.
 
     groups = Groups(grid, wanted)
     groups.next_stack("a", present={"a", "b"})         # a host takes the next stack when it is free
+    groups.take_over("a", present={"a", "b"})          # or, where none is left, half of what another has to race
     groups.reference("a")                              # the best of the others, which it measures, too
     groups.take("a", candidate, observed, final=False)
     groups.begin_final("a")                            # its group, and the best of each other group
@@ -11,13 +12,16 @@ What a host does to all settings alike cancels where they are compared on one ho
 one: each host measures the best of all others, too, and puts out what is no better than that there; the final goes on
 with the group of its host. By how much hosts differ shows in the settings that two of them measured.
 
+A setting that is beaten on one host is beaten: who beats it there is in the final, or was beaten in turn. So a host
+that is done can take over settings of another at any time, and measures them anew, and nothing that a lost host has
+decided is to be repeated.
+
 Only the finalists are confirmed on several hosts at once: on those that are not seen to differ from the host of the
 final. What is reported of the two is for starts on hosts like these, and its interval
 has room for what hosts differ by (`knowing.Confirmed`).
 
-Whatever is known is made of loads alone, as in `racing.py`: a stack belongs to the group of the host that looked at it
-last, and the final is on the host that raced for it last. What a lost host measured of a stack that another looked at
-anew never counts.
+Whatever is known is made of loads alone, as in `racing.py`: who races what is not stored, but given out anew, and the
+final is on the host that raced for it last.
 """
 
 import math
@@ -50,6 +54,10 @@ NORMAL = 1.96
 """Standard deviations within which 95 % of a normal distribution lie."""
 
 
+LEAST_LEFT = 2
+"""So many settings that a host has still to race are shared with one that is done."""
+
+
 @dataclass
 class _Taken:
     """A load of a group."""
@@ -68,9 +76,9 @@ class Groups:
         self.final = Field((), wanted)
         self.home = ""
         """Host of the final; empty: it has not begun."""
-        self._owners: dict[str, str] = {}
-        """By stack, the host whose group it is in."""
         self._taken: dict[str, list[_Taken]] = {}
+        self._racing: dict[str, str] = {}
+        """By candidate, the host that took it over from another."""
 
     @property
     def stacks(self) -> tuple[str, ...]:
@@ -85,20 +93,62 @@ class Groups:
     # --- who races where
 
     def next_stack(self, host: str, present: Collection[str]) -> tuple[Candidate, ...]:
-        """Put the next stack into the group of a host, and return its candidates; none: there is no stack left.
+        """Return the candidates of the next stack that nobody looked at who is `present`; none: there is no such stack.
 
-        What a host that is not `present` any more had not settled is given back.
+        Of a stack that only lost hosts looked at, some may be undecided.
         """
         for stack in self.stacks:
-            owner = self._owners.get(stack, "")
-            if not owner or (owner not in present and self._is_open(owner)):
-                self._give(stack, host)
-                return self._of(stack)
+            own = self._of(stack)
+            hosts = {other for other, field in self.fields.items() if stack in field.stacks}
+            if hosts.isdisjoint(present) and (not hosts or not all(map(self._is_beaten, own))):
+                self.field(host).add(own)
+                return own
         return ()
+
+    def take_over(self, host: str, present: Collection[str]) -> tuple[Candidate, ...]:
+        """Give a host half of what another has still to race, of one stack, and return the candidates of that stack.
+
+        None: no other that is `present` has enough left. From now on the other leaves what was given.
+        """
+        self._racing = {label: racing for label, racing in self._racing.items() if racing in present}
+        others = [other for other in sorted(present) if other != host and other in self.fields]
+        left_to = {other: self._left_to(other) for other in others}
+        other = max(others, key=lambda each: len(left_to[each]), default="")
+        left = left_to.get(other, [])
+        if len(left) < LEAST_LEFT:
+            return ()
+        by_stack: dict[str, list[Candidate]] = {}
+        for candidate in left:
+            by_stack.setdefault(candidate.contestant.stack, []).append(candidate)
+        stack, most = max(by_stack.items(), key=lambda each: len(each[1]))
+        # The other goes from the most promising to the least.
+        given = most[-min(len(left) // 2, len(most)) :]
+        self._racing |= {candidate.label: other for candidate in left}
+        self._racing |= {candidate.label: host for candidate in given}
+        return self._of(stack)
+
+    def _left_to(self, host: str) -> list[Candidate]:
+        """Return what a host has still to race, the most promising first."""
+        field = self.fields[host]
+        left = [
+            arm
+            for arm in field.arms
+            if arm.candidate.label in field.undecided and field.contends(arm) and not arm.elsewhere
+        ]
+        return [arm.candidate for arm in sorted(left, key=lambda arm: -arm.upper)]
+
+    def _is_beaten(self, candidate: Candidate) -> bool:
+        """Whether a host that looked at the stack of a candidate has a better one, or cannot serve it."""
+        return any(_is_beaten(field, candidate) for field in self.fields.values())
 
     def field(self, host: str) -> Field:
         """Return what is known of the group of a host."""
-        return self.fields.setdefault(host, Field((), self.wanted))
+        if host not in self.fields:
+            self.fields[host] = field = Field((), self.wanted)
+            field.leaves = lambda candidate: (
+                self._racing.get(candidate.label, host) != host or self._is_beaten(candidate)
+            )
+        return self.fields[host]
 
     def reference(self, host: str) -> tuple[Candidate, float] | None:
         """Return the best setting of other hosts that did more there than any on this host, and how much.
@@ -121,12 +171,15 @@ class Groups:
         What the host has measured until now counts in the final, because it is of the same host.
         """
         self.home = host
+        self._racing = {}
         own = [
             taken for taken in self._taken.get(host, []) if taken.observed.ask.purpose is not Purpose.CONFIRM
         ]
-        grid = [candidate for stack in self._stacks_of(host) for candidate in self._of(stack)]
+        stacks = self.fields[host].stacks if host in self.fields else []
+        grid = [candidate for stack in stacks for candidate in self._of(stack)]
         self.final = Field(grid if self.fields else self.grid, self.wanted)
         self.final.home = host
+        self.final.leaves = self._is_beaten
         for taken in own:
             self.final.take(taken.candidate, taken.observed)
         return self.final
@@ -162,38 +215,12 @@ class Groups:
     def _others_by_host(self) -> list[tuple[str, Field]]:
         return [(host, self.fields[host]) for host in sorted(self.fields) if host != self.home]
 
-    def _stacks_of(self, host: str) -> tuple[str, ...]:
-        """Return the stacks of the group of a host."""
-        return tuple(stack for stack in self.stacks if self._owners.get(stack) == host)
-
     def candidate_of(self, contestant: Contestant) -> Candidate:
         """Return a candidate of the grid, or a neighbour of one. Raises KeyError for none of these."""
         return Field(self.grid, self.wanted).candidate_of(contestant)
 
     def _of(self, stack: str) -> tuple[Candidate, ...]:
         return tuple(candidate for candidate in self.grid if candidate.contestant.stack == stack)
-
-    def _give(self, stack: str, host: str) -> None:
-        owner = self._owners.get(stack)
-        self._owners[stack] = host
-        if owner is not None and owner != host:  # what is left of its group, without that stack
-            left = [
-                taken for taken in self._taken.pop(owner, []) if taken.candidate.contestant.stack != stack
-            ]
-            self.fields.pop(owner, None)
-            for taken in left:
-                self._into(owner, taken)
-
-    def _into(self, host: str, taken: _Taken) -> None:
-        field = self.field(host)
-        stack = taken.candidate.contestant.stack
-        if self._owners.get(stack) == host:
-            field.add(self._of(stack))
-        field.take(taken.candidate, taken.observed)
-        self._taken.setdefault(host, []).append(taken)
-
-    def _is_open(self, host: str) -> bool:
-        return host not in self.fields or self.fields[host].is_open
 
     # --- taking loads in
 
@@ -207,17 +234,14 @@ class Groups:
             self.reach_final(host)
             self.final.take(candidate, observed)
             return
-        purpose, owner = observed.ask.purpose, self._owners.get(candidate.contestant.stack)
-        if purpose is Purpose.CONFIRM:
+        if observed.ask.purpose is Purpose.CONFIRM:
             self.final.take(candidate, observed)
-            self.note(host, candidate, observed)
-            return
-        if purpose is Purpose.ALONE and owner != host:
-            self._give(candidate.contestant.stack, host)
-            owner = host
-        # A load of another's stack is one of its best, for reference.
-        if owner == host or (owner is not None and purpose is Purpose.RATE):
-            self._into(host, _Taken(candidate, observed))
+        else:
+            field = self.field(host)
+            if observed.ask.purpose is Purpose.ALONE:
+                field.add(self._of(candidate.contestant.stack))
+            field.take(candidate, observed)
+        self.note(host, candidate, observed)
 
     def reach_final(self, host: str) -> None:
         """Take note that a host raced for the final: where that was another, it begins anew."""
@@ -229,37 +253,16 @@ class Groups:
     def result(self, out_of_time: bool) -> Tuned:
         """Return what came of it; `out_of_time`: no more could be measured."""
         found = self.final.result(out_of_time)
-        groups = {
-            host: field.result(out_of_time)
-            for host, field in self.fields.items()
-            if field.arms and host != self.home
-        }
-        known = {entry.candidate.label for entry in found.entries}
-        unseen = [stack for stack in self.stacks if stack not in self._owners] if self.fields else []
-        others = [
-            _beaten(entry)
-            for host, group in (
-                *groups.items(),
-                *((host, field.result()) for host, field in self._others_by_host() if not field.arms),
-            )
-            for entry in group.entries
-            if entry.candidate.label not in known
-            and entry.candidate.contestant.stack in self._stacks_of(host)
-        ]
-        late = [
-            Entry(each, Fate.UNTRIED, UNSEEN_WHY, 0, None, None, None, None)
-            for stack in unseen
-            for each in self._of(stack)
-        ]
+        groups = {host: field.result(out_of_time) for host, field in self._others_by_host() if field.arms}
         trials = self.final.trials + sum(field.trials for field in self._others())
         ending, because = found.ending, found.because
         if self.final.best is None and groups:
             ending, because = self._nobody(groups)
-        elif ending is TuneEnding.SETTLED and (unseen or any(other.is_open for other in self._others())):
+        elif ending is TuneEnding.SETTLED and self._is_open:
             ending = TuneEnding.SPENT
             because = f"after {trials} loads others may be as good (more time, --budget, may settle it)"
         rank = list(Fate)
-        entries = [*map(self._with_arithmetic, found.entries), *others, *late]
+        entries = self._entries(found.entries) if self.fields else list(found.entries)
         entries.sort(key=lambda entry: rank.index(entry.fate))
         looks = {stack: look for group in groups.values() for stack, look in group.looks.items()}
         return replace(
@@ -273,13 +276,41 @@ class Groups:
             hosts=self.shares(),
         )
 
+    @property
+    def _is_open(self) -> bool:
+        """Whether a stack was not looked at, or a setting may be the best that is not in the final."""
+        if not self.fields:
+            return False
+        looked = {stack for field in self.fields.values() for stack in field.stacks}
+        in_final = {arm.candidate.label for arm in self.final.arms if arm.trials}
+        for field in self._others():
+            in_final |= {candidate.label for candidate in field.qualified}
+        left = (candidate for host, _ in self._others_by_host() for candidate in self._left_to(host))
+        return not looked.issuperset(self.stacks) or any(each.label not in in_final for each in left)
+
+    def _entries(self, final: Sequence[Entry]) -> list[Entry]:
+        """Return what is reported of each candidate: where the final did not measure it, of the host that did most."""
+        found = {entry.candidate.label: self._with_arithmetic(entry) for entry in final}
+        of_final = {label for label, entry in found.items() if entry.trials}
+        for _, field in self._others_by_host():
+            for entry in field.result().entries:
+                label, stack = entry.candidate.label, entry.candidate.contestant.stack
+                known = found.get(label)
+                more = known is None or (entry.trials > known.trials and label not in of_final)
+                if more and stack in field.stacks:
+                    found[label] = _beaten(entry)
+        for each in self.grid:
+            late = Entry(each, Fate.UNTRIED, UNSEEN_WHY, 0, None, None, None, None)
+            found.setdefault(each.label, late)
+        return list(found.values())
+
     def _with_arithmetic(self, entry: Entry) -> Entry:
         """Return what is reported of a finalist with what arithmetic allows it where its stack was looked at."""
         stack = entry.candidate.contestant.stack
-        owner = self.fields.get(self._owners.get(stack, self.home))
-        if stack in self.final.looks or owner is None or stack not in owner.looks:
+        looks = [field.looks[stack] for _, field in sorted(self.fields.items()) if stack in field.looks]
+        if stack in self.final.looks or not looks:
             return entry
-        return replace(entry, forecast=forecast(entry.candidate, owner.looks[stack], self.wanted.cpus))
+        return replace(entry, forecast=forecast(entry.candidate, looks[0], self.wanted.cpus))
 
     def _nobody(self, groups: dict[str, Tuned]) -> tuple[TuneEnding, str]:
         """Return why nobody won a final."""
@@ -301,7 +332,7 @@ class Groups:
     def _share(self, host: str, loads: int) -> HostShare:
         home, beside = host == self.home, self._beside_home(host)
         differs = host in self.final.apart or _differs(beside)
-        stacks = self._stacks_of(host)
+        stacks = tuple(self.fields[host].stacks) if host in self.fields else ()
         return HostShare(host, stacks, self.final.trials if home else loads, home, beside, differs)
 
     def _beside_home(self, host: str) -> Interval | None:
@@ -328,6 +359,14 @@ class Groups:
         off = more / 2 if host in self.final.apart else 0.0
         confirmed = [(more, 2 * STARTS_VARY**2 / starts + off**2)] if starts else []
         return _mean([*confirmed, *measured])
+
+
+def _is_beaten(field: Field, candidate: Candidate) -> bool:
+    """Whether a host that looked at the stack of a candidate has a better one, or cannot serve it."""
+    if any(entry.candidate.label == candidate.label for entry in field.lost):
+        return True
+    arm = next((arm for arm in field.arms if arm.candidate.label == candidate.label), None)
+    return arm is not None and not arm.elsewhere and arm.candidate.label not in field.undecided
 
 
 def _measured(field: Field, candidate: Candidate) -> Arm | None:

@@ -289,12 +289,16 @@ class Field:
         """Hosts whose starts confirm nothing: finalists do much more or less there than on that of the final."""
         self._confirming: Counter[str] = Counter()
         """By candidate, starts that confirm it and have not ended."""
+        self.leaves: Callable[[Candidate], bool] = lambda _: False
+        """Whether a candidate is another host's to race, or was beaten there."""
+        self._undecided: AbstractSet[str] | None = None
         self._spread = Spread(USUAL.get(wanted.goal, 0.0))
 
     # --- taking loads in
 
     def take(self, candidate: Candidate, observed: Observation) -> None:
         """Take a load in."""
+        self._undecided = None
         self.trials += 1
         self.raced += observed.ask.purpose is not Purpose.CONFIRM
         if observed.ask.connections:
@@ -338,14 +342,16 @@ class Field:
         return (more * math.fsum(away) / len(away), starts) if away else (0.0, 0)
 
     @property
+    def stacks(self) -> list[str]:
+        """Stacks that are looked at here, or are to be, in the order in which they came."""
+        stacks = dict.fromkeys(candidate.contestant.stack for candidate in self.grid)
+        return [stack for stack in stacks if stack not in self._elsewhere]
+
+    @property
     def unseen(self) -> list[str]:
         """Stacks that are not looked at yet, in the order of the grid."""
-        seen = {*self.looks, *self._elsewhere, *(entry.candidate.contestant.stack for entry in self.lost)}
-        return [
-            stack
-            for stack in dict.fromkeys(candidate.contestant.stack for candidate in self.grid)
-            if stack not in seen
-        ]
+        seen = {*self.looks, *(entry.candidate.contestant.stack for entry in self.lost)}
+        return [stack for stack in self.stacks if stack not in seen]
 
     def next_look(self, stack: str) -> tuple[Candidate, Ask] | None:
         """Return what a look at a stack takes next: the smallest alone, then by many, then by many with few slots.
@@ -442,6 +448,7 @@ class Field:
         self._elsewhere.add(candidate.contestant.stack)
         if candidate not in self.grid:
             self.grid.append(candidate)
+        self._undecided = None
         self.arms.append(arm)
         return arm
 
@@ -455,6 +462,7 @@ class Field:
         limit = self.wanted.memory_bytes
         entered = new_arm(candidate, found, look, self.wanted, self._spread)
         entered.plain, entered.apart = plain, self.apart
+        self._undecided = None
         self.arms.append(entered)
         if limit is not None and found.memory_bytes is not None and found.memory_bytes > limit:
             about = quantity.memory(found.memory_bytes)
@@ -577,7 +585,10 @@ class Field:
             self._confirming[arm.candidate.label] -= 1
 
     def contends(self, arm: Arm) -> bool:
-        """Whether it may be clearly better than the leader."""
+        """Whether it may be clearly better than the leader, and is not left to another host."""
+        return not self.leaves(arm.candidate) and self._may_be_better(arm)
+
+    def _may_be_better(self, arm: Arm) -> bool:
         leader = self.leader
         if arm.out is not None or arm is leader or arm.capped:
             return False
@@ -599,6 +610,25 @@ class Field:
                 yield arm
 
     @property
+    def undecided(self) -> AbstractSet[str]:
+        """Labels of who may still be the best by what was measured here: the leader, who may be better, who was not
+        tried."""
+        if self._undecided is None:
+            tried = [arm for arm in self.arms if arm.trials]
+            rivals = {arm.candidate.label for arm in self.rivals()}
+            leader = self.leader
+            self._undecided = {
+                arm.candidate.label
+                for arm in self.arms
+                if arm is leader
+                or (
+                    self._may_be_better(arm)
+                    and (arm.candidate.label in rivals or not any(map(arm.is_like, tried)))
+                )
+            }
+        return self._undecided
+
+    @property
     def qualified(self) -> list[Candidate]:
         """Who of these stacks may be the best of all if they are only a group: the leader, and those that may be better
         still."""
@@ -608,11 +638,6 @@ class Field:
         )
         able = [arm for arm in (*self.finalists[:1], *left[:KEPT]) if not arm.elsewhere]
         return [*{arm.candidate.label: arm.candidate for arm in able}.values()]
-
-    @property
-    def is_open(self) -> bool:
-        """Whether more than the leader and `KEPT` others may be the best, or a stack was not looked at."""
-        return bool(self.unseen) or sum(map(self.contends, self.rivals())) > KEPT
 
     # --- the end
 
@@ -711,6 +736,9 @@ def behind(arms: Sequence[Arm], best: Arm | None) -> list[Arm]:
 
 SETTLED = 1.08
 """The ends of the leader's interval are no further apart at the end of a race, if the budget allows."""
+KNOWN_BOOTS = 2
+"""Of a leader with more starts, further ones tell less than those of a rival that is known less well: in 240 simulated
+searches that takes 29 % off the time of the race, and what is chosen is 1.4 % below the best as before."""
 LEAST_LOOKS = 2
 """Stacks that are looked at however late it is: of one alone nobody says that it is the best."""
 LEAST_LOADS = 3
@@ -745,6 +773,8 @@ class _Race:
     refer: Callable[[], tuple[Candidate, float] | None] = lambda: None
     kept: int = 0
     """Rivals of the leader that need not be told from it: another race does that."""
+    take_over: Callable[[], Sequence[Candidate]] = lambda: ()
+    """Returns the candidates of a stack of which another race leaves some to this one; none: it leaves nothing."""
 
     def run(self) -> Loads:
         yield from self.qualify()
@@ -756,9 +786,10 @@ class _Race:
             yield from self._look(self.field.unseen[0])
         yield from self._first_lap()
         yield from self._laps()
-        while not self._spent() and self._is_more():
+        while not self._spent() and (self._is_more() or self._takes_over()):
             # Those raced already left more time than was kept for them.
-            yield from self._look(self.field.unseen[0])
+            for stack in self.field.unseen[:1]:
+                yield from self._look(stack)
             yield from self._first_lap()
             yield from self._laps()
 
@@ -767,6 +798,11 @@ class _Race:
         if not self.field.unseen:
             self.field.add(self.more())
         return bool(self.field.unseen)
+
+    def _takes_over(self) -> bool:
+        taken = self.take_over()
+        self.field.add(taken)
+        return bool(taken)
 
     # --- looking and asking
 
@@ -857,11 +893,12 @@ class _Race:
         while not self._spent():
             yield from self._refer()
             left = [arm for arm in self.field.rivals() if self.field.contends(arm)]
-            if len(left) <= self.kept:
+            if len(left) <= self.kept and all(arm.trials for arm in left):
                 return
-            yield from self._visit(max(left, key=lambda arm: arm.upper), 2)
+            strongest = max(left, key=lambda arm: arm.upper)
+            yield from self._visit(strongest, 2)
             leader = self.field.leader
-            if leader is not None and not leader.capped and not _is_narrow(leader):
+            if leader is not None and not leader.capped and not _is_known(leader, strongest):
                 yield from self._visit(leader, 2)
 
     def _refine(self) -> Loads:
@@ -876,8 +913,15 @@ class _Race:
                 yield from self._visit(arm, 2)
 
 
-def _is_narrow(arm: Arm) -> bool:
-    return arm.known.interval().high <= SETTLED * arm.known.interval().low
+def _is_known(leader: Arm, rival: Arm) -> bool:
+    """Whether the leader is known well enough: in itself, or by several starts better than a rival that is compared."""
+    width, wider = _width(leader), _width(rival)
+    return width <= SETTLED or (leader.known.boots > KNOWN_BOOTS and width < wider)
+
+
+def _width(arm: Arm) -> float:
+    found = arm.known.interval()
+    return found.high / found.low
 
 
 def race(
@@ -912,15 +956,17 @@ def qualifying(
     field: Field,
     goes_on: Callable[[], bool],
     looks_on: Callable[[], bool],
+    *,
     more: Callable[[], Sequence[Candidate]],
     refer: Callable[[], tuple[Candidate, float] | None],
+    take_over: Callable[[], Sequence[Candidate]],
 ) -> Loads:
     """Yield load after load until no more than the leader and `KEPT` others of some stacks may be the best.
 
-    Nothing is refined. `more` returns the candidates of the next stack, none where there is no more; `refer` as of
-    `race`.
+    Nothing is refined. `more` returns the candidates of the next stack, none where there is no more; `take_over` those
+    of a stack of which another host leaves some to this one; `refer` as of `race`.
     """
-    return _Race(field, field.wanted, goes_on, lambda _: (), looks_on, more, refer, KEPT).qualify()
+    return _Race(field, field.wanted, goes_on, lambda _: (), looks_on, more, refer, KEPT, take_over).qualify()
 
 
 def confirming(field: Field, confirms: Callable[[], float] = lambda: CONFIRM_S, host: str = "") -> Loads:
