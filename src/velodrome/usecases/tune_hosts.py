@@ -475,6 +475,7 @@ class _OverHosts:
             case Left():
                 del self._present[happened.host], self._pending[happened.host]
                 self._boots.pop(happened.host, None)
+                self._groups.give_back(happened.host)
                 self._take_up()
             case Came():
                 self._take_up()

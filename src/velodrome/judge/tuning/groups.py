@@ -52,8 +52,6 @@ KNOWN = 2.0
 """Between the ends of the interval of a setting that says how hosts differ."""
 NORMAL = 1.96
 """Standard deviations within which 95 % of a normal distribution lie."""
-
-
 LEAST_LEFT = 2
 """So many settings that a host has still to race are shared with one that is done."""
 
@@ -78,7 +76,7 @@ class Groups:
         """Host of the final; empty: it has not begun."""
         self._taken: dict[str, list[_Taken]] = {}
         self._racing: dict[str, str] = {}
-        """By candidate, the host that took it over from another."""
+        """By candidate of a stack that several hosts looked at, who races it; not there: all of them may."""
 
     @property
     def stacks(self) -> tuple[str, ...]:
@@ -110,7 +108,6 @@ class Groups:
 
         None: no other that is `present` has enough left. From now on the other leaves what was given.
         """
-        self._racing = {label: racing for label, racing in self._racing.items() if racing in present}
         others = [other for other in sorted(present) if other != host and other in self.fields]
         left_to = {other: self._left_to(other) for other in others}
         other = max(others, key=lambda each: len(left_to[each]), default="")
@@ -126,6 +123,10 @@ class Groups:
         self._racing |= {candidate.label: other for candidate in left}
         self._racing |= {candidate.label: host for candidate in given}
         return self._of(stack)
+
+    def give_back(self, host: str) -> None:
+        """Have others race what a host that was lost had still to race."""
+        self._racing = {label: racing for label, racing in self._racing.items() if racing != host}
 
     def _left_to(self, host: str) -> list[Candidate]:
         """Return what a host has still to race, the most promising first."""
@@ -179,7 +180,7 @@ class Groups:
         grid = [candidate for stack in stacks for candidate in self._of(stack)]
         self.final = Field(grid if self.fields else self.grid, self.wanted)
         self.final.home = host
-        self.final.leaves = self._is_beaten
+        self.final.leaves = lambda candidate: any(_is_beaten(field, candidate) for field in self._others())
         for taken in own:
             self.final.take(taken.candidate, taken.observed)
         return self.final
