@@ -350,6 +350,38 @@ def interpreter(python: str) -> str:
     return os.path.abspath(path)
 
 
+def is_elsewhere(spec: AppSpec, agents: str) -> bool:
+    """Whether an app can only be on the hosts of agents: they are not of this machine, and its folder is not here."""
+    from velodrome.run.cluster.address import count_local  # noqa: PLC0415 - most apps are served here
+
+    return bool(agents) and count_local(agents) is None and not os.path.isdir(folder(spec.cwd))
+
+
+def named_absolutely(spec: AppSpec) -> AppSpec:
+    """Return what is said of an app as another host understands it: whole paths, and values in place of names of
+    variables. Its interpreter may be there only. Raises AppVariableError, InterpreterNotFoundError."""
+    python = spec.python or os.environ.get("VIRTUAL_ENV", "")
+    path = Path(python).expanduser()
+    if os.sep in python and not path.exists():
+        python = os.path.abspath(path)
+    elif python:
+        python = interpreter(spec.python)
+    return replace(
+        spec,
+        cwd=folder(spec.cwd),
+        python=python,
+        env=tuple(f"{name}={value}" for name, value in values(spec.env).items()),
+        proto=os.path.abspath(spec.proto) if spec.proto else "",
+    )
+
+
+def may_hold_secrets(spec: AppSpec) -> bool:
+    """Whether what is said of an app may hold secrets: values of its variables, or what is withheld of a request."""
+    names = [name for name, _ in spec.headers]
+    withheld = any(seal_request(request, names).fingerprint for request in in_full(spec))
+    return withheld or bool(spec.env or spec.upstreams)
+
+
 def folder(cwd: str) -> str:
     """Return the folder an app runs in."""
     return os.path.abspath(os.path.expanduser(cwd) if cwd else os.getcwd())

@@ -6,7 +6,7 @@ raced = compare(CompareSpec((AppSpec("shop.wsgi:application"),), Terms(rate=300)
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -45,6 +45,7 @@ from velodrome.usecases.apps import (
     as_user_of,
     commands_around,
     folder,
+    is_elsewhere,
     lab_for,
     look,
     stacks_for,
@@ -103,10 +104,9 @@ def compare(spec: CompareSpec, out: Path | None, follower: Quiet) -> Raced:
             f"--{'revision' if spec.revision else 'send'} is for agents, which have no such folder; add --agents, or "
             "leave it out"
         )
-    with (
-        commands_around(first, follower.said),
-        _source(spec) as source,
-        race.hosts_of(
+    with _as_user_of(spec, follower), _source(spec) as source:
+        found = _found(spec, source, follower)
+        with race.hosts_of(
             spec.agents,
             spec.keys,
             on=spec.on,
@@ -114,12 +114,22 @@ def compare(spec: CompareSpec, out: Path | None, follower: Quiet) -> Raced:
             cwd=folder(first.cwd),
             allow_sdist=first.allow_sdist,
             send=source.folder if source else folder(first.cwd) if spec.send else "",
-        ) as elsewhere,
-    ):
-        field = _field(spec, follower, elsewhere, source)
-        where = _folder(field, out)
-        looks = _look_at_apps(field, where, follower)
-        return race.run(_race(field, looks), where, follower)
+        ) as elsewhere:
+            field = _field(spec, found, follower, elsewhere)
+            where = _folder(field, out)
+            looks = _look_at_apps(field, where, follower)
+            return race.run(_race(field, looks), where, follower)
+
+
+def _is_elsewhere(spec: CompareSpec) -> bool:
+    return not spec.send and not spec.revision and is_elsewhere(spec.apps[0], spec.agents)
+
+
+def _as_user_of(spec: CompareSpec, follower: Quiet, *, commands: bool = True) -> AbstractContextManager[None]:
+    """Do everything as the user of the app, between the user's `commands`; nothing of that where it is not here."""
+    if _is_elsewhere(spec):
+        return nullcontext()
+    return (commands_around if commands else as_user_of)(spec.apps[0], follower.said)
 
 
 @contextmanager
@@ -137,19 +147,17 @@ def dry_run(spec: CompareSpec, out: Path | None, follower: Quiet) -> RunPlan:
 
     Raises what `compare` does before it starts anything.
     """
-    with (
-        as_user_of(spec.apps[0], follower.said),
-        _source(spec) as source,
-        race.seen_from_here(spec.agents, spec.keys, spec.on) as (elsewhere, who),
-    ):
-        field = _field(spec, follower, elsewhere, source)
-        where = _folder(field, out)
-        begun = _begun_study(where) if spec.resume else None
-        plan = replace(race.plan(_race(field, _looks_of(begun)), where), hosts=who)
-        if begun is not None:
-            return plan
-        looking = race.plan(_look(field, resume=False), where / LOOK)
-        finds, added_s = _baselines_to_come(field)
+    with _as_user_of(spec, follower, commands=False), _source(spec) as source:
+        found = _found(spec, source, follower)
+        with race.seen_from_here(spec.agents, spec.keys, spec.on) as (elsewhere, who):
+            field = _field(spec, found, follower, elsewhere)
+            where = _folder(field, out)
+            begun = _begun_study(where) if spec.resume else None
+            plan = replace(race.plan(_race(field, _looks_of(begun)), where), hosts=who)
+            if begun is not None:
+                return plan
+            looking = race.plan(_look(field, resume=False), where / LOOK)
+            finds, added_s = _baselines_to_come(field)
     if spec.terms.rate is None:
         finds = (f"the rate of an open loop, which each session below carries too: {RULE}", *finds)
         added_s += len(plan.sessions) * (spec.terms.seconds + spec.terms.warmup_s)
@@ -187,10 +195,23 @@ class _Field:
     """Hosts that run it; None: this machine does."""
 
 
-def _field(
-    spec: CompareSpec, follower: Quiet, elsewhere: Elsewhere | None = None, source: Revision | None = None
-) -> _Field:
+def _found(spec: CompareSpec, source: Revision | None, follower: Quiet) -> tuple[tuple[App, ...], str]:
+    """Return what the apps are, and the version of the first one's interpreter."""
+    if _is_elsewhere(spec):
+        from velodrome.usecases import look_on_hosts  # noqa: PLC0415 - most apps are here
+
+        return look_on_hosts.look_there(spec.apps, spec.agents, spec.keys, follower, spec.on)
     found = tuple(look(app) if source is None else _at(app, source) for app in spec.apps)
+    return found, interpreter.find_interpreter(found[0].python).version
+
+
+def _field(
+    spec: CompareSpec,
+    looked: tuple[tuple[App, ...], str],
+    follower: Quiet,
+    elsewhere: Elsewhere | None = None,
+) -> _Field:
+    found, version = looked
     if (spec.send or spec.revision) and (outside := [app for app in found if not _within(app)]):
         where = folder(spec.apps[0].cwd)
         raise SendingError(
@@ -206,7 +227,7 @@ def _field(
         follower.said(f"{called} is {app.what}, called through {' or '.join(app.interfaces)}")
     for sentence in unread(comparison, lab):
         follower.said(sentence)
-    return _Field(spec, found, lab, interpreter.find_interpreter(found[0].python).version, elsewhere)
+    return _Field(spec, found, lab, version, elsewhere)
 
 
 def _at(spec: AppSpec, source: Revision) -> App:

@@ -20,11 +20,10 @@ from velodrome.model import secrets
 from velodrome.model.diagnosis import Examination
 from velodrome.model.errors import ExaminationRefusedError, ExaminersGoneError, VelodromeError
 from velodrome.model.results import adapter
-from velodrome.run.apps.serving import seal_request
 from velodrome.run.cluster import blocks, sending
 from velodrome.run.cluster.apart import Channel
 from velodrome.run.supervision.undisturbed import stoppable
-from velodrome.usecases.apps import AppSpec, folder, in_full, interpreter, values
+from velodrome.usecases.apps import may_hold_secrets, named_absolutely
 from velodrome.usecases.diagnose import DoctorSpec, Sentences, choose_faults, diagnose
 from velodrome.usecases.quiet import Quiet
 
@@ -76,7 +75,7 @@ def diagnose_over(
         stoppable(),
         race.reach_hosts(handing.hosts, agents, keys, user="", cwd="", allow_sdist=False) as hosts,
     ):
-        secret = bool(sent) or any(map(_may_hold_secrets, there))
+        secret = bool(sent) or any(may_hold_secrets(spec.served.app) for spec in there if spec.served.app)
         hosts.begin_other(begun, secret=secret, follower=follower)
         pieces = hosts.others(lambda: next(upcoming, None), lambda number: _line(there[number]), follower)
         for agent, number, event in pieces:
@@ -94,26 +93,8 @@ def diagnose_over(
 def _as_seen_there(spec: DoctorSpec) -> DoctorSpec:
     """Return what a host is to examine: paths are absolute, and variables have the values that they have here."""
     stack = os.path.abspath(spec.stack) if spec.stack.endswith(".py") else spec.stack
-    app = spec.served.app
-    if app is not None:
-        named = app.python or os.environ.get("VIRTUAL_ENV")
-        app = replace(
-            app,
-            cwd=folder(app.cwd),
-            python=interpreter(app.python) if named else "",
-            env=tuple(f"{name}={value}" for name, value in values(app.env).items()),
-            proto=os.path.abspath(app.proto) if app.proto else "",
-        )
+    app = named_absolutely(spec.served.app) if spec.served.app is not None else None
     return replace(spec, served=replace(spec.served, app=app), stack=stack, agents="", keys=None, wait=True)
-
-
-def _may_hold_secrets(spec: DoctorSpec) -> bool:
-    app: AppSpec | None = spec.served.app
-    if app is None:
-        return False
-    names = [name for name, _ in app.headers]
-    withheld = any(seal_request(request, names).fingerprint for request in in_full(app))
-    return withheld or bool(app.env or app.upstreams)
 
 
 def _line(spec: DoctorSpec) -> str:

@@ -11,7 +11,7 @@ on, and judging its folder again comes to the same answer.
 import math
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import partial
@@ -563,11 +563,23 @@ def tune(spec: TuneSpec, follower: Quiet) -> Recommendation:
         return best_setting(search, served.lab, follower, folder, resume=spec.resume, wait_s=wait_s)
 
 
+def _served(
+    spec: TuneSpec, extra: Sequence[str], follower: Quiet, *, commands: bool
+) -> AbstractContextManager[Served]:
+    app = spec.served.app
+    if app is None or not apps.is_elsewhere(app, spec.agents):
+        return apps.prepare_app(spec.served, extra, follower.said, commands=commands)
+    from velodrome.usecases import look_on_hosts  # noqa: PLC0415 - most apps are here
+
+    (found,), _ = look_on_hosts.look_there((app,), spec.agents, spec.keys, follower)
+    return nullcontext(Served(found.recipe, found, apps.lab_for(app, extra)))
+
+
 @contextmanager
 def _prepare(spec: TuneSpec, follower: Quiet, *, commands: bool = True) -> Iterator[tuple[Served, "Search"]]:
     """Yield what is served, and what is searched of it. Raises as `tune` does."""
     names, extra = apps.split_stacks(spec.stacks)
-    with apps.prepare_app(spec.served, extra, follower.said, commands=commands) as served:
+    with _served(spec, extra, follower, commands=commands) as served:
         stacks = _candidates(served, names)
         apps.say_unread((served.app,), stacks, follower.said)
         trial = trial_of(

@@ -40,7 +40,7 @@ def compute(seconds):
 async def work(reader, writer):
     await reader.readuntil(b"\\r\\n\\r\\n")
     if how in ("stays", "leaves"):
-        await asyncio.sleep(0.2)  # clients leave after a third of a request, before any of it is computed
+        await asyncio.sleep(0.6)  # clients leave after a third of a request, before any of it is computed
         for _ in range(8):
             compute(0.01)
             await asyncio.sleep(0)

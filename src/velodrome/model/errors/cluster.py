@@ -181,7 +181,7 @@ class LoadElsewhereError(VelodromeError):
 
 
 class ExaminationRefusedError(VelodromeError):
-    """Raised for an app that an agent's host did not examine; `exit_code` is that of the error there."""
+    """Raised for an app that an agent's host did not examine or look at; `exit_code` is that of the error there."""
 
     def __init__(self, name: str, why: str, exit_code: int) -> None:
         self.name, self.exit_code = name, exit_code

@@ -279,13 +279,15 @@ class Hosts:
     def begin_other(self, line: str, *, secret: bool, follower: Preparing) -> None:
         """Have agents begin what is no race: `line` is what their processes get first (`holding.RACES`).
 
-        Those with the role `server`, or with `load` where none has that. `secret` says whether what is sent may
-        hold secrets. Raises as `begin` does.
+        The one that is named to serve, or those with the role `server`, or with `load` where none has that. `secret`
+        says whether what is sent may hold secrets. Raises as `begin` does.
         """
         players = self._present_anew(secret)
         servers = any(placing.SERVER in player.facts["roles"] for player in players)
         self._first_line, self._role = line, placing.SERVER if servers else placing.LOAD
         mine = [player for player in players if self._role in player.facts["roles"]]
+        if self._wanted.server:
+            mine = [placing.named_server(players, self._wanted.server)]
         self._begin_on(mine, [player for player in players if player not in mine])
         self._wait_ready(follower)
         self._call(self._watch_for_more())

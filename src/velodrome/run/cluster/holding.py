@@ -33,9 +33,10 @@ RACES = {
     "blocks": "velodrome.run.cluster.blocks",
     "loads": "velodrome.usecases.tune_hosts",
     "examinations": "velodrome.usecases.diagnose_on_hosts",
+    "looks": "velodrome.usecases.look_on_hosts",
 }
-"""What runs on a host, by what it is given there: blocks, single loads of a search (`usecases/tune_hosts.py`), or whole
-apps to examine."""
+"""What runs on a host, by what it is given there: blocks, single loads of a search (`usecases/tune_hosts.py`), whole
+apps to examine, or apps to look at."""
 ROLES = ("load", "server", "third-party")
 """What an agent may be for."""
 START_S = 30.0

@@ -135,7 +135,7 @@ def choose_cast(players: Sequence[Player], wanted: OnHosts, address: str) -> Cas
         return None
     others = {player.name: ",".join(player.facts["roles"]) for player in players}
     if wanted.server:
-        (server,) = _those(players, SERVER, (wanted.server,), one=True)
+        server = named_server(players, wanted.server)
     elif not servers:
         raise NoAgentsError(address, SERVER, others)
     elif len(servers) > 1:
@@ -170,6 +170,12 @@ def choose_cast(players: Sequence[Player], wanted: OnHosts, address: str) -> Cas
             OPTIONS[THIRD], server.name, "it serves; third parties would take its CPUs: name another agent"
         )
     return Cast(server, tuple(loads), third)
+
+
+def named_server(players: Sequence[Player], name: str) -> Player:
+    """Return the agent that is named to serve. Raises PlacingError."""
+    (server,) = _those(players, SERVER, (name,), one=True)
+    return server
 
 
 def _those(players: Sequence[Player], role: str, names: Sequence[str], *, one: bool = False) -> list[Player]:
