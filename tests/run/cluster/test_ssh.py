@@ -223,7 +223,7 @@ def too_few_cpus(server: Sshd, folder: Path) -> list[str]:
         (unknown_host, ["known hosts", f"ssh {HOST}"]),
         (no_check_of_hosts, ["UserKnownHostsFile"]),
         (strange_user_key, ["--ssh-key"]),
-        (no_server, ["Connect call failed", f"ssh {HOST}"]),
+        (no_server, ["nothing answers", f"ssh {HOST}"]),
         (no_velodrome, ["exit 1", "--remote-python"]),
         (port_in_use, ["ddress already in use", "--port"]),
         (too_few_cpus, ["CPU 4000"]),
