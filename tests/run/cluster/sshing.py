@@ -6,10 +6,11 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
 import pytest
 from tests.run.cluster.hosts import Host
 
@@ -84,5 +85,10 @@ def sshd(folder: Path, host: Host | None = None) -> Iterator[Sshd]:
             time.sleep(0.02)
         yield Sshd(folder, port)
     finally:
+        # A session over a network that was cut outlives its daemon.
+        sessions = psutil.Process(server.pid).children(recursive=True)
         server.terminate()
         server.wait()
+        for session in sessions:
+            with suppress(psutil.NoSuchProcess):
+                session.kill()
