@@ -109,21 +109,20 @@ def look(spec: AppSpec, revision: Revision | None = None) -> App:
         _interface(spec.interface),
         values(spec.env),
     )
-    requests, names = in_full(spec), tuple(dict.fromkeys(name for name, _ in spec.headers))
     # Before anything of theirs runs: what it prints may hold the secrets of each of them.
-    masked(requests, names)
+    requests = sealed_requests(spec)
     named = App(
         path,
         interface,
         python,
         where,
-        requests=tuple(seal_request(request, names) for request in requests),
+        requests=requests,
         variables=tuple(variables),
         third_parties=tuple(map(withheld_third, thirds)),
         source=spec.source or source,
         revision=spec.revision,
         named_interface=interface,
-        headers=names,
+        headers=_names_of_headers(spec),
     )
     found = inspect.look(named, {**variables, **{third.variable: NOBODY for third in thirds}}, revision)
     if found.form != "servicer":
@@ -134,6 +133,20 @@ def look(spec: AppSpec, revision: Revision | None = None) -> App:
         return found
     _refuse_uncallable(spec)
     return replace(found, proto=os.path.abspath(spec.proto))
+
+
+def sealed_requests(spec: AppSpec) -> tuple[Request, ...]:
+    """Return all requests without what is secret of them; from now on that is masked in what is said.
+
+    Raises WithheldHeaderError.
+    """
+    requests, names = in_full(spec), _names_of_headers(spec)
+    masked(requests, names)
+    return tuple(seal_request(request, names) for request in requests)
+
+
+def _names_of_headers(spec: AppSpec) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for name, _ in spec.headers))
 
 
 def in_full(spec: AppSpec) -> tuple[Request, ...]:
@@ -350,7 +363,7 @@ def interpreter(python: str) -> str:
     return os.path.abspath(path)
 
 
-def is_elsewhere(spec: AppSpec, agents: str) -> bool:
+def only_hosts_have(spec: AppSpec, agents: str) -> bool:
     """Whether an app can only be on the hosts of agents: they are not of this machine, and its folder is not here."""
     from velodrome.run.cluster.address import count_local  # noqa: PLC0415 - most apps are served here
 
@@ -377,8 +390,7 @@ def named_absolutely(spec: AppSpec) -> AppSpec:
 
 def may_hold_secrets(spec: AppSpec) -> bool:
     """Whether what is said of an app may hold secrets: values of its variables, or what is withheld of a request."""
-    names = [name for name, _ in spec.headers]
-    withheld = any(seal_request(request, names).fingerprint for request in in_full(spec))
+    withheld = any(request.fingerprint for request in sealed_requests(spec))
     return withheld or bool(spec.env or spec.upstreams)
 
 

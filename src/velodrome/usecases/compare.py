@@ -45,9 +45,9 @@ from velodrome.usecases.apps import (
     as_user_of,
     commands_around,
     folder,
-    is_elsewhere,
     lab_for,
     look,
+    only_hosts_have,
     stacks_for,
     unread_settings,
 )
@@ -121,13 +121,13 @@ def compare(spec: CompareSpec, out: Path | None, follower: Quiet) -> Raced:
             return race.run(_race(field, looks), where, follower)
 
 
-def _is_elsewhere(spec: CompareSpec) -> bool:
-    return not spec.send and not spec.revision and is_elsewhere(spec.apps[0], spec.agents)
+def _only_hosts_have(spec: CompareSpec) -> bool:
+    return not spec.send and not spec.revision and only_hosts_have(spec.apps[0], spec.agents)
 
 
 def _as_user_of(spec: CompareSpec, follower: Quiet, *, commands: bool = True) -> AbstractContextManager[None]:
     """Do everything as the user of the app, between the user's `commands`; nothing of that where it is not here."""
-    if _is_elsewhere(spec):
+    if _only_hosts_have(spec):
         return nullcontext()
     return (commands_around if commands else as_user_of)(spec.apps[0], follower.said)
 
@@ -197,10 +197,10 @@ class _Field:
 
 def _found(spec: CompareSpec, source: Revision | None, follower: Quiet) -> tuple[tuple[App, ...], str]:
     """Return what the apps are, and the version of the first one's interpreter."""
-    if _is_elsewhere(spec):
+    if _only_hosts_have(spec):
         from velodrome.usecases import look_on_hosts  # noqa: PLC0415 - most apps are here
 
-        return look_on_hosts.look_there(spec.apps, spec.agents, spec.keys, follower, spec.on)
+        return look_on_hosts.look_there(spec.apps, spec.agents, spec.keys, spec.on, follower)
     found = tuple(look(app) if source is None else _at(app, source) for app in spec.apps)
     return found, interpreter.find_interpreter(found[0].python).version
 

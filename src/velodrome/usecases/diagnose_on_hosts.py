@@ -18,7 +18,7 @@ from typing import Any
 
 from velodrome.model import secrets
 from velodrome.model.diagnosis import Examination
-from velodrome.model.errors import ExaminationRefusedError, ExaminersGoneError, VelodromeError
+from velodrome.model.errors import ExaminationRefusedError, ExaminersGoneError
 from velodrome.model.results import adapter
 from velodrome.run.cluster import blocks, sending
 from velodrome.run.cluster.apart import Channel
@@ -62,30 +62,24 @@ def diagnose_over(
     upcoming = iter(range(len(specs)))
     sent = {(app.cwd, app.user) for spec in there if spec.send and (app := spec.served.app) is not None}
     assert len(sent) < 2, "what is sent is the folder of one app"
-    begun = json.dumps(
-        {
-            "given": GIVEN,
-            "needs": {"cwd": "".join(cwd for cwd, _ in sent), "user": "".join(user for _, user in sent)},
-            "marked": list(secrets.marked_names()),
-            "files": "".join(base64.b64encode(sending.pack(cwd)).decode() for cwd, _ in sent),
-        }
-    )
+    needs = {"cwd": "".join(cwd for cwd, _ in sent), "user": "".join(user for _, user in sent)}
+    files = "".join(base64.b64encode(sending.pack(cwd)).decode() for cwd, _ in sent)
     done = set[int]()
     with (
         stoppable(),
         race.reach_hosts(handing.hosts, agents, keys, user="", cwd="", allow_sdist=False) as hosts,
     ):
         secret = bool(sent) or any(may_hold_secrets(spec.served.app) for spec in there if spec.served.app)
-        hosts.begin_other(begun, secret=secret, follower=follower)
+        hosts.begin_other(GIVEN, needs, secret=secret, follower=follower, files=files)
         pieces = hosts.others(lambda: next(upcoming, None), lambda number: _line(there[number]), follower)
-        for agent, number, event in pieces:
+        for number, found in pieces:
             if number in done:  # by a host that was lost between the result and its last word
                 continue
             done.add(number)
-            if "examination" in event:
-                yield number, adapter(Examination).validate_python(event["examination"])
+            if isinstance(found, ExaminationRefusedError):
+                yield number, found
             else:
-                yield number, ExaminationRefusedError(agent, event["reason"], event["exit_code"])
+                yield number, adapter(Examination).validate_python(found["examination"])
         if len(done) < len(specs):
             raise ExaminersGoneError(len(done), len(specs), hosts.gone)
 
@@ -104,30 +98,21 @@ def _line(spec: DoctorSpec) -> str:
 # --- The process on a host.
 
 
-class _Examiner:
+class _Examiner(blocks.Answering):
     """Examines what it is given on this host, one app after the other."""
 
-    pythons: Mapping[str, str] = {}
-    """None is compared: each app has its own, whose version is part of what is found."""
-
     def __init__(
-        self, message: Mapping[str, Any], say: Callable[[dict[str, Any]], None], _channel: Channel
+        self, message: Mapping[str, Any], say: Callable[[dict[str, Any]], None], channel: Channel
     ) -> None:
-        secrets.mark(message["marked"])
-        self._say = say
+        super().__init__(message, say, channel)
         self._folder = sending.receive(message["files"]) if message["files"] else ""
         """Where what was sent is; removed with this process."""
 
-    def run(self, message: Mapping[str, Any]) -> None:
-        """Examine an app, and say what that comes to, or why it cannot be examined."""
+    def answer(self, message: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Examine an app."""
         spec = adapter(DoctorSpec).validate_python(message)
-        try:
-            found = diagnose(self._here(spec), Sentences(self._follow))
-        except VelodromeError as error:
-            self._say({"event": "entry", "reason": secrets.mask(str(error)), "exit_code": error.exit_code})
-        else:
-            plain = adapter(Examination).dump_python(secrets.mask_noun(found), mode="json")
-            self._say({"event": "entry", "examination": plain})
+        found = diagnose(self._here(spec), Sentences(self._follow))
+        return {"examination": adapter(Examination).dump_python(secrets.mask_noun(found), mode="json")}
 
     def _here(self, spec: DoctorSpec) -> DoctorSpec:
         """Return a specification with the paths of what was sent."""
@@ -139,9 +124,6 @@ class _Examiner:
 
     def _follow(self, sentence: str) -> None:
         self._say({"event": "preparing", "text": secrets.mask(sentence)})
-
-    def close(self) -> None:
-        """End what is kept from one app to the next: nothing."""
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Apps that the command's machine does not have: a host of the agents that are to serve them looks at them.
 
-    if apps.is_elsewhere(spec, "tls://track:8786"):
-        (app,), version = look_there([spec], "tls://track:8786", None, follower)
+    if apps.only_hosts_have(spec, "tls://track:8786"):
+        (app,), version = look_there([spec], "tls://track:8786", None, on, follower)
 
 `python -m velodrome.usecases.look_on_hosts` is the process on the host. What it finds is an `App` as `apps.look` finds
 it, with the paths of that host.
@@ -9,32 +9,35 @@ it, with the paths of that host.
 
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from velodrome.model import secrets
 from velodrome.model.app import App
-from velodrome.model.errors import AgentsRefuseRaceError, ExaminationRefusedError, VelodromeError
+from velodrome.model.errors import AgentsRefuseRaceError, ExaminationRefusedError
 from velodrome.model.results import adapter
-from velodrome.run.apps.serving import seal_request
 from velodrome.run.cluster import blocks
-from velodrome.run.cluster.apart import Channel
 from velodrome.run.environments.interpreter import find_interpreter
 from velodrome.run.lab import OnHosts
 from velodrome.run.supervision.undisturbed import stoppable
-from velodrome.usecases.apps import AppSpec, folder, in_full, look, may_hold_secrets, named_absolutely
+from velodrome.usecases.apps import (
+    AppSpec,
+    folder,
+    look,
+    may_hold_secrets,
+    named_absolutely,
+    sealed_requests,
+)
 from velodrome.usecases.quiet import Quiet
 
 GIVEN = "looks"
 """What a host is given (`holding.RACES`)."""
-BY_ROLES = OnHosts()
 
 
 def look_there(
-    specs: Sequence[AppSpec], agents: str, keys: Path | None, follower: Quiet, on: OnHosts = BY_ROLES
+    specs: Sequence[AppSpec], agents: str, keys: Path | None, on: OnHosts, follower: Quiet
 ) -> tuple[tuple[App, ...], str]:
     """Return what apps are on the host that serves them, and the version of the first one's interpreter there.
 
@@ -44,62 +47,40 @@ def look_there(
     host is left, and what `race.reach_hosts` and `Hosts.begin_other` of `run/cluster/handing.py` do.
     """
     from velodrome.run.cluster import handing  # noqa: PLC0415 - brings Dask
-    from velodrome.usecases import race  # noqa: PLC0415 - would import in a circle
+    from velodrome.usecases import race  # noqa: PLC0415 - the process on a host has no need of it
 
-    needs = {"cwd": folder(specs[0].cwd), "user": specs[0].user}
-    begun = json.dumps({"given": GIVEN, "needs": needs, "marked": list(secrets.marked_names())})
+    requests = [sealed_requests(spec) for spec in specs]
+    secret = any(map(may_hold_secrets, specs))
     plain = [adapter(AppSpec).dump_python(named_absolutely(spec), mode="json") for spec in specs]
-    line = json.dumps({"apps": plain})
-    upcoming = iter([line])
+    needs = {"cwd": folder(specs[0].cwd), "user": specs[0].user}
+    upcoming = iter([json.dumps({"apps": plain})])
+    opened = partial(handing.hosts, wanted=on)
     with (
         stoppable(),
-        race.reach_hosts(
-            partial(handing.hosts, wanted=on), agents, keys, user="", cwd="", allow_sdist=False
-        ) as hosts,
+        race.reach_hosts(opened, agents, keys, user="", cwd="", allow_sdist=False) as hosts,
     ):
-        hosts.begin_other(begun, secret=any(map(may_hold_secrets, specs)), follower=follower)
-        for agent, _, event in hosts.others(lambda: next(upcoming, None), str, follower):
-            if "apps" not in event:
-                raise ExaminationRefusedError(agent, event["reason"], event["exit_code"])
-            found = adapter(tuple[App, ...]).validate_python(event["apps"])
-            return tuple(map(_sealed_here, found, specs)), event["version"]
+        hosts.begin_other(GIVEN, needs, secret=secret, follower=follower)
+        for _, found in hosts.others(lambda: next(upcoming, None), str, follower):
+            if isinstance(found, ExaminationRefusedError):
+                raise found
+            apps = adapter(tuple[App, ...]).validate_python(found["apps"])
+            # A host withholds what is secret of requests by a key of its own.
+            own = (replace(app, requests=mine) for app, mine in zip(apps, requests, strict=True))
+            return tuple(own), found["version"]
         raise AgentsRefuseRaceError(agents, f"they are gone ({hosts.gone})")
-
-
-def _sealed_here(app: App, spec: AppSpec) -> App:
-    """Return an app with its requests withheld by the key of this machine, where those of its host had another."""
-    names = tuple(dict.fromkeys(name for name, _ in spec.headers))
-    return replace(app, requests=tuple(seal_request(request, names) for request in in_full(spec)))
 
 
 # --- The process on a host.
 
 
-class _Looking:
+class _Looking(blocks.Answering):
     """Looks at what it is given on this host."""
 
-    pythons: Mapping[str, str] = {}
-    """None is compared: those that serve the app are."""
-
-    def __init__(
-        self, message: Mapping[str, Any], say: Callable[[dict[str, Any]], None], _channel: Channel
-    ) -> None:
-        secrets.mark(message["marked"])
-        self._say = say
-
-    def run(self, message: Mapping[str, Any]) -> None:
-        """Look at apps, and say what they are, or why they cannot be looked at."""
-        try:
-            found = [look(adapter(AppSpec).validate_python(spec)) for spec in message["apps"]]
-            version = find_interpreter(found[0].python).version
-        except VelodromeError as error:
-            self._say({"event": "entry", "reason": secrets.mask(str(error)), "exit_code": error.exit_code})
-        else:
-            plain = adapter(tuple[App, ...]).dump_python(tuple(found), mode="json")
-            self._say({"event": "entry", "apps": plain, "version": version})
-
-    def close(self) -> None:
-        """End what is kept from one look to the next: nothing."""
+    def answer(self, message: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Look at apps."""
+        found = tuple(look(adapter(AppSpec).validate_python(spec)) for spec in message["apps"])
+        plain = adapter(tuple[App, ...]).dump_python(found, mode="json")
+        return {"apps": plain, "version": find_interpreter(found[0].python).version}
 
 
 if __name__ == "__main__":

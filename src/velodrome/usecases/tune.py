@@ -566,12 +566,13 @@ def tune(spec: TuneSpec, follower: Quiet) -> Recommendation:
 def _served(
     spec: TuneSpec, extra: Sequence[str], follower: Quiet, *, commands: bool
 ) -> AbstractContextManager[Served]:
+    """Yield what is served, with the user's `commands` around the block; where only hosts have it, they look at it."""
     app = spec.served.app
-    if app is None or not apps.is_elsewhere(app, spec.agents):
+    if app is None or not apps.only_hosts_have(app, spec.agents):
         return apps.prepare_app(spec.served, extra, follower.said, commands=commands)
     from velodrome.usecases import look_on_hosts  # noqa: PLC0415 - most apps are here
 
-    (found,), _ = look_on_hosts.look_there((app,), spec.agents, spec.keys, follower)
+    (found,), _ = look_on_hosts.look_there((app,), spec.agents, spec.keys, races.BY_ROLES, follower)
     return nullcontext(Served(found.recipe, found, apps.lab_for(app, extra)))
 
 

@@ -219,6 +219,7 @@ def test_what_a_host_took_over_is_left_to_it_until_it_is_lost() -> None:
     servers = Servers(APPS[0], 1)
     stack = groups.next_stack("a", {"a", "b"})
     field = groups.field("a")
+    field.add(stack)
     while (step := field.next_look(stack[0].contestant.stack)) is not None:
         groups.take("a", step[0], servers(*step), final=False)
     assert groups.take_over("b", {"a", "b"}) == stack

@@ -14,9 +14,10 @@ from velodrome.model.measurement import Measurement
 from velodrome.run.cluster import coordinator
 from velodrome.run.lab import OnHosts
 from velodrome.run.racing import store
-from velodrome.usecases.apps import AppSpec, is_elsewhere
+from velodrome.usecases.apps import AppSpec, only_hosts_have
 from velodrome.usecases.look_on_hosts import look_there
 from velodrome.usecases.quiet import Quiet
+from velodrome.usecases.race import BY_ROLES
 
 SECRET = "hunter22-hunter22"
 APP = f"""
@@ -60,20 +61,10 @@ def address() -> Iterator[str]:
 
 def velodrome(there: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """Run a command that does not see where the app is."""
+    hides = ("unshare", "-m", "sh", "-c", HIDDEN, "sh", str(there.parent))
+    about = ("--cwd", str(there), "-H", f"X-Api-Key: {SECRET}")
     return subprocess.run(
-        [
-            *("unshare", "-m", "sh", "-c", HIDDEN, "sh", str(there.parent)),
-            *(
-                sys.executable,
-                "-m",
-                "velodrome",
-                *words,
-                "--cwd",
-                str(there),
-                "-H",
-                f"X-Api-Key: {SECRET}",
-            ),
-        ],
+        [*hides, sys.executable, "-m", "velodrome", *words, *about],
         capture_output=True,
         text=True,
         check=False,
@@ -112,10 +103,10 @@ def test_what_is_wrong_with_it_there_is_said_with_the_name_of_the_agent(address:
     (tmp_path / "shop.py").write_text(APP)
     for app, cwd in (("shop:nosuch", tmp_path), ("shop:app", tmp_path / "none")):
         with pytest.raises(ExaminationRefusedError) as error:
-            look_there([AppSpec(app, cwd=str(cwd))], address, None, Quiet())
+            look_there([AppSpec(app, cwd=str(cwd))], address, None, BY_ROLES, Quiet())
         assert (error.value.name, error.value.exit_code) == ("a", 2)
     with agent(address, "b"), pytest.raises(ExaminationRefusedError) as error:
-        look_there([AppSpec(app, cwd=str(cwd))], address, None, Quiet(), OnHosts(server="host-of-b"))
+        look_there([AppSpec(app, cwd=str(cwd))], address, None, OnHosts(server="host-of-b"), Quiet())
     assert error.value.name == "b", "the host that is named to serve is the one that looks"
 
 
@@ -129,7 +120,7 @@ def test_it_is_tuned_there(there: Path, address: str, tmp_path: Path) -> None:
 
 def test_a_missing_folder_is_an_error_where_agents_are_of_this_machine(tmp_path: Path) -> None:
     spec = AppSpec("shop:app", cwd=str(tmp_path / "none"))
-    assert is_elsewhere(spec, "tls://10.0.0.1:8786")
-    assert not is_elsewhere(spec, "2")
-    assert not is_elsewhere(spec, "")
-    assert not is_elsewhere(AppSpec("shop:app", cwd=str(tmp_path)), "tls://10.0.0.1:8786")
+    assert only_hosts_have(spec, "tls://10.0.0.1:8786")
+    assert not only_hosts_have(spec, "2")
+    assert not only_hosts_have(spec, "")
+    assert not only_hosts_have(AppSpec("shop:app", cwd=str(tmp_path)), "tls://10.0.0.1:8786")

@@ -25,8 +25,9 @@ final is on the host that raced for it last.
 """
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from velodrome.judge.statistics import of_logs
 from velodrome.judge.tuning.forecasting import forecast
@@ -99,7 +100,6 @@ class Groups:
             own = self._of(stack)
             hosts = {other for other, field in self.fields.items() if stack in field.stacks}
             if hosts.isdisjoint(present) and (not hosts or not all(map(self._is_beaten, own))):
-                self.field(host).add(own)
                 return own
         return ()
 
@@ -138,18 +138,17 @@ class Groups:
         ]
         return [arm.candidate for arm in sorted(left, key=lambda arm: -arm.upper)]
 
-    def _is_beaten(self, candidate: Candidate) -> bool:
-        """Whether a host that looked at the stack of a candidate has a better one, or cannot serve it."""
-        return any(_is_beaten(field, candidate) for field in self.fields.values())
+    def _is_beaten(self, candidate: Candidate, but: str = "") -> bool:
+        """Whether the group of a host, but of one, has put a candidate out."""
+        return any(_has_beaten(field, candidate) for host, field in self.fields.items() if host != but)
+
+    def _leaves(self, host: str, candidate: Candidate) -> bool:
+        """Whether a host leaves a candidate alone, because another races it or it is beaten."""
+        return self._racing.get(candidate.label, host) != host or self._is_beaten(candidate)
 
     def field(self, host: str) -> Field:
         """Return what is known of the group of a host."""
-        if host not in self.fields:
-            self.fields[host] = field = Field((), self.wanted)
-            field.leaves = lambda candidate: (
-                self._racing.get(candidate.label, host) != host or self._is_beaten(candidate)
-            )
-        return self.fields[host]
+        return self.fields.setdefault(host, Field((), self.wanted, partial(self._leaves, host)))
 
     def reference(self, host: str) -> tuple[Candidate, float] | None:
         """Return the best setting of other hosts that did more there than any on this host, and how much.
@@ -178,9 +177,9 @@ class Groups:
         ]
         stacks = self.fields[host].stacks if host in self.fields else []
         grid = [candidate for stack in stacks for candidate in self._of(stack)]
-        self.final = Field(grid if self.fields else self.grid, self.wanted)
+        beaten_elsewhere = partial(self._is_beaten, but=host)
+        self.final = Field(grid if self.fields else self.grid, self.wanted, beaten_elsewhere)
         self.final.home = host
-        self.final.leaves = lambda candidate: any(_is_beaten(field, candidate) for field in self._others())
         for taken in own:
             self.final.take(taken.candidate, taken.observed)
         return self.final
@@ -254,18 +253,19 @@ class Groups:
     def result(self, out_of_time: bool) -> Tuned:
         """Return what came of it; `out_of_time`: no more could be measured."""
         found = self.final.result(out_of_time)
-        groups = {host: field.result(out_of_time) for host, field in self._others_by_host() if field.arms}
+        groups = {host: field.result(out_of_time) for host, field in self._others_by_host()}
+        raced = [groups[host] for host in groups if self.fields[host].arms]
         trials = self.final.trials + sum(field.trials for field in self._others())
         ending, because = found.ending, found.because
-        if self.final.best is None and groups:
-            ending, because = self._nobody(groups)
+        if self.final.best is None and raced:
+            ending, because = self._nobody(raced)
         elif ending is TuneEnding.SETTLED and self._is_open:
             ending = TuneEnding.SPENT
             because = f"after {trials} loads others may be as good (more time, --budget, may settle it)"
         rank = list(Fate)
-        entries = self._entries(found.entries) if self.fields else list(found.entries)
+        entries = self._entries(found, groups) if self.fields else list(found.entries)
         entries.sort(key=lambda entry: rank.index(entry.fate))
-        looks = {stack: look for group in groups.values() for stack, look in group.looks.items()}
+        looks = {stack: look for group in raced for stack, look in group.looks.items()}
         return replace(
             found,
             ending=ending,
@@ -289,16 +289,16 @@ class Groups:
         left = (candidate for host, _ in self._others_by_host() for candidate in self._left_to(host))
         return not looked.issuperset(self.stacks) or any(each.label not in in_final for each in left)
 
-    def _entries(self, final: Sequence[Entry]) -> list[Entry]:
+    def _entries(self, final: Tuned, groups: Mapping[str, Tuned]) -> list[Entry]:
         """Return what is reported of each candidate: where the final did not measure it, of the host that did most."""
-        found = {entry.candidate.label: self._with_arithmetic(entry) for entry in final}
+        found = {entry.candidate.label: self._with_arithmetic(entry) for entry in final.entries}
         of_final = {label for label, entry in found.items() if entry.trials}
-        for _, field in self._others_by_host():
-            for entry in field.result().entries:
-                label, stack = entry.candidate.label, entry.candidate.contestant.stack
-                known = found.get(label)
+        for host, group in groups.items():
+            stacks = self.fields[host].stacks
+            for entry in group.entries:
+                label, known = entry.candidate.label, found.get(entry.candidate.label)
                 more = known is None or (entry.trials > known.trials and label not in of_final)
-                if more and stack in field.stacks:
+                if more and entry.candidate.contestant.stack in stacks:
                     found[label] = _beaten(entry)
         for each in self.grid:
             late = Entry(each, Fate.UNTRIED, UNSEEN_WHY, 0, None, None, None, None)
@@ -313,13 +313,12 @@ class Groups:
             return entry
         return replace(entry, forecast=forecast(entry.candidate, looks[0], self.wanted.cpus))
 
-    def _nobody(self, groups: dict[str, Tuned]) -> tuple[TuneEnding, str]:
+    def _nobody(self, groups: Sequence[Tuned]) -> tuple[TuneEnding, str]:
         """Return why nobody won a final."""
         if any(field.leader is not None for field in self._others()):
             why = "there was no time to measure the best of each host on one of them (more: --budget)"
             return TuneEnding.CANNOT, why
-        never = [group for group in groups.values() if group.ending is TuneEnding.NEVER]
-        first = next(iter(never or groups.values()))
+        first = next((group for group in groups if group.ending is TuneEnding.NEVER), groups[0])
         return first.ending, first.because
 
     def shares(self) -> tuple[HostShare, ...]:
@@ -362,7 +361,7 @@ class Groups:
         return _mean([*confirmed, *measured])
 
 
-def _is_beaten(field: Field, candidate: Candidate) -> bool:
+def _has_beaten(field: Field, candidate: Candidate) -> bool:
     """Whether a host that looked at the stack of a candidate has a better one, or cannot serve it."""
     if any(entry.candidate.label == candidate.label for entry in field.lost):
         return True

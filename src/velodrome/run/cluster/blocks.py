@@ -504,6 +504,34 @@ class Working(Protocol):
         """End what is kept from one thing to the next."""
 
 
+class Answering:
+    """Does what is no race for apps of this host, one after the other; an entry is what is found, or why nothing is."""
+
+    pythons: Mapping[str, str] = {}
+    """None is compared: each app has its own."""
+
+    def __init__(
+        self, message: Mapping[str, Any], say: Callable[[dict[str, Any]], None], _channel: Channel
+    ) -> None:
+        secrets.mark(message["marked"])
+        self._say = say
+
+    def answer(self, message: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return what is found, as JSON has it. Raises VelodromeError."""
+        raise NotImplementedError
+
+    def run(self, message: Mapping[str, Any]) -> None:
+        """Say what is found, or why that cannot be."""
+        try:
+            found = self.answer(message)
+        except VelodromeError as error:
+            found = {"reason": secrets.mask(str(error)), "exit_code": error.exit_code}
+        self._say({"event": "entry", **found})
+
+    def close(self) -> None:
+        """End what is kept from one app to the next: nothing."""
+
+
 Made = Callable[[Mapping[str, Any], Callable[[dict[str, Any]], None], Channel], Working]
 
 

@@ -21,12 +21,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from velodrome.model import results
+from velodrome.model import results, secrets
 from velodrome.model.errors import (
     AgentLostError,
     AgentsDifferError,
     AgentsRefuseRaceError,
     CoordinatorError,
+    ExaminationRefusedError,
     NoAgentsError,
     PlacingError,
     ResultsError,
@@ -276,15 +277,19 @@ class Hosts:
         if self.cast is None:
             self._call(self._watch_for_more())
 
-    def begin_other(self, line: str, *, secret: bool, follower: Preparing) -> None:
-        """Have agents begin what is no race: `line` is what their processes get first (`holding.RACES`).
+    def begin_other(
+        self, given: str, needs: Mapping[str, Any], *, secret: bool, follower: Preparing, files: str = ""
+    ) -> None:
+        """Have agents begin what is no race: `given` says what (`holding.RACES`), `needs` for which `user` and `cwd`.
 
         The one that is named to serve, or those with the role `server`, or with `load` where none has that. `secret`
-        says whether what is sent may hold secrets. Raises as `begin` does.
+        says whether what is sent may hold secrets; `files` are of a folder that is sent, in base64. Raises as `begin`
+        does.
         """
+        first = {"given": given, "needs": needs, "marked": list(secrets.marked_names()), "files": files}
         players = self._present_anew(secret)
         servers = any(placing.SERVER in player.facts["roles"] for player in players)
-        self._first_line, self._role = line, placing.SERVER if servers else placing.LOAD
+        self._first_line, self._role = json.dumps(first), placing.SERVER if servers else placing.LOAD
         mine = [player for player in players if self._role in player.facts["roles"]]
         if self._wanted.server:
             mine = [placing.named_server(players, self._wanted.server)]
@@ -363,14 +368,17 @@ class Hosts:
 
     def others(
         self, upcoming: Callable[[], Work | None], line: Callable[[Work], str], follower: Preparing
-    ) -> Iterator[tuple[str, Work, Mapping[str, Any]]]:
-        """Yield what pieces of work come to that are no race's, with the agent and the piece, until none is left.
+    ) -> Iterator[tuple[Work, Mapping[str, Any] | ExaminationRefusedError]]:
+        """Yield what pieces of work come to that are no race's, each with the piece, until none is left.
 
         `line` is what a piece is handed out as. A piece of a lost host is done by another; none is left where `gone`.
         """
         for kind, host, work, message in self._hand_out(Handing(upcoming), line, follower):
             if kind == "entry":
-                yield host.agent, work, message
+                if "reason" in message:
+                    yield work, ExaminationRefusedError(host.agent, message["reason"], message["exit_code"])
+                else:
+                    yield work, message
 
     def _hand_out(
         self, handing: Handing[Work], line: Callable[[Work], str], follower: Preparing
