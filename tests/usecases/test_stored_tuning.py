@@ -12,7 +12,7 @@ from tests.judge import made
 from velodrome.guest import catalog
 from velodrome.judge.search.holding import Demands
 from velodrome.judge.statistics import student_t
-from velodrome.judge.tuning.racing import confirming, drive, race
+from velodrome.judge.tuning.racing import confirming, drive, race, whole
 from velodrome.judge.workers import with_workers
 from velodrome.model import quantity
 from velodrome.model import results as texts
@@ -76,7 +76,7 @@ class Machine:
     def run(self) -> "Machine":
         self.replayed.take(self.record.results)
         race(self.measure, self.replayed.field)
-        drive(confirming(self.replayed.field), self.measure)
+        drive(confirming(whole(self.replayed.field)), self.measure)
         while (proof := self.replayed.next_proof()) is not None:
             self.measure(*proof)
         return self
@@ -185,7 +185,7 @@ def test_a_setting_that_does_not_survive_more_workers_is_out_and_judged_again_th
     assert machine.replayed.take_checks(checks, STACKS, (1, 2))
     assert not machine.replayed.take_checks(checks, STACKS, (1, 2))
     race(machine.measure, machine.replayed.field)  # it goes on without it
-    drive(confirming(machine.replayed.field), machine.measure)
+    drive(confirming(whole(machine.replayed.field)), machine.measure)
     lines = [
         texts.dump_header(HEADER),
         *(texts.dump(result) for result in (*machine.record.results, *checks)),
@@ -232,7 +232,7 @@ def test_a_server_that_does_not_start_for_its_proof_fails_it() -> None:
     machine = Machine()
     machine.replayed.take([])
     race(machine.measure, machine.replayed.field)
-    drive(confirming(machine.replayed.field), machine.measure)
+    drive(confirming(whole(machine.replayed.field)), machine.measure)
     proof = machine.replayed.next_proof()
     assert proof is not None
     trial = replace(TRIAL, contestant=proof[0].contestant, block=0)
@@ -357,7 +357,7 @@ def test_of_a_recipe_and_of_a_tuning_without_a_claim_nothing_is_pasted() -> None
     unproven = Machine()
     unproven.replayed.take([])
     race(unproven.measure, unproven.replayed.field)
-    drive(confirming(unproven.replayed.field), unproven.measure)
+    drive(confirming(whole(unproven.replayed.field)), unproven.measure)
     assert unproven.replayed.next_pasted(APP, STACKS) is None
 
 

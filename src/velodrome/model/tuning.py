@@ -227,14 +227,16 @@ class HostShare:
 
     host: str
     stacks: tuple[str, ...]
-    """Whose settings raced each other there."""
+    """Of which it measured settings."""
     loads: int
     final: bool
-    """Whether the best of all were measured there, and what is recommended was proven."""
+    """Whether what is recommended was checked and proven there."""
     beside_final: Interval | None
-    """How many times as much settings did there as on the host of the final; None: nothing shows it."""
+    """How many times as much settings did there as on the host of the proof; None: nothing shows it."""
     differs: bool = False
     """Whether that is more or less by more than settings are taken for equal."""
+    apart: bool = False
+    """Whether it differs so clearly that its loads do not count."""
 
 
 @dataclass(frozen=True)

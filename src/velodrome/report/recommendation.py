@@ -590,14 +590,15 @@ def _took(found: Recommendation) -> str:
 
 
 def _hosts(tuned: Tuned) -> Iterator[str]:
-    """Yield what each host did, and which of them differ from that of the final."""
+    """Yield what each host did, and which of them differ from that of the proof."""
+    home = next((host.host for host in tuned.hosts if host.final), "")
     for host in tuned.hosts:
-        what = [plural(len(host.stacks), "stack")] if host.stacks else []
-        what += ["the final"] if host.final else []
-        line = f"{host.host}: {' and '.join(what)}, {plural(host.loads, 'load')}."
+        line = f"{host.host}: {plural(host.loads, 'load')} of {plural(len(host.stacks), 'stack')}"
+        line += ", and the proof." if host.final else "."
         if host.differs and (beside := host.beside_final) is not None:
             low, mid, high = (quantity.number(number, 2) for number in astuple(beside))
-            line += f" The same settings did {mid} [{low}, {high}] times what they did in the final."
+            line += f" The same settings did {mid} [{low}, {high}] times what they did on {home}."
+        line += " So its loads do not count." if host.apart else ""
         yield visible(line)
 
 

@@ -32,7 +32,7 @@ from velodrome.judge.search.holding import (
     wrong_anyway,
 )
 from velodrome.judge.tuning.forecasting import changes, leak
-from velodrome.judge.tuning.groups import Groups
+from velodrome.judge.tuning.hosts import SharedRace
 from velodrome.judge.tuning.knowing import LEAST_BOOTS
 from velodrome.judge.tuning.racing import (
     CONFIRM_S,
@@ -41,9 +41,12 @@ from velodrome.judge.tuning.racing import (
     MOST_BOOTS,
     Field,
     Loads,
+    Share,
     confirming,
     drive,
     race,
+    racing,
+    whole,
 )
 from velodrome.judge.workers import judge_check
 from velodrome.model import quantity
@@ -256,8 +259,6 @@ CHECKING, CHECK_S = 0.1, 25.0
 """Of the budget, for the check with more workers, and how long that takes at most, about."""
 LOOKS = 0.5
 """Of the time that the race has, what looks at stacks may take: what was only looked at is no answer."""
-QUALIFYING = 0.6
-"""Of the time that the race has, what groups of stacks on several hosts may take: the rest is the final's."""
 LATELY = 5
 """So many loads are remembered, to estimate how long the next may take."""
 LEAST_CONFIRM_S = 1.0
@@ -290,17 +291,17 @@ class Budget:
         confirms = max(part * self.seconds, min(more * self.seconds, most_s))
         return max(self.confirmed_s - confirms, 0.0)
 
-    def goes_on(self, progress: Progress, share: float = 1.0) -> bool:
-        """Return whether the race may make another load, in a share of its time."""
-        return progress.spent_s + self._next_s(progress) < share * self.racing_s
+    def goes_on(self, progress: Progress) -> bool:
+        """Return whether the race may make another load."""
+        return progress.spent_s + self._next_s(progress) < self.racing_s
 
-    def looks_on(self, progress: Progress, share: float = 1.0) -> bool:
+    def looks_on(self, progress: Progress) -> bool:
         """Return whether one more stack may be looked at: it takes as long as the longest look so far."""
         looks: dict[str, float] = {}
         for made in progress.made:
             if made.purpose in (Purpose.ALONE, Purpose.CLOSED):
                 looks[made.contestant.stack] = looks.get(made.contestant.stack, 0.0) + made.took_s
-        return progress.spent_s + max(looks.values(), default=0.0) < LOOKS * share * self.racing_s
+        return progress.spent_s + max(looks.values(), default=0.0) < LOOKS * self.racing_s
 
     def out_of_time(self, progress: Progress) -> bool:
         """Return whether it was time that ended the race, by what was spent when its last load had ended."""
@@ -439,8 +440,8 @@ class Benches:
         assert app is not None, "what is pasted is of an app"
         return deploy_app(app, contestant, stack, packages, port=port)
 
-    def confirm(self, run: Callable[[str, int], Loads]) -> None:
-        """Make the loads that confirm the finalists. Raises as `measure` does."""
+    def make(self, run: Callable[[str, int], Loads]) -> None:
+        """Make the loads of a race, or of what confirms. Raises as `measure` does."""
         drive(run("", 1), self.measure)
 
     def serve(self, session: Session) -> Generator[Result]:
@@ -742,13 +743,16 @@ def take_up(search: Search, sought: Sought, record: Record, follower: Follower) 
 
 
 class Place(Protocol):
-    """Where settings are measured: this machine, or the host of a final."""
+    """Where settings are measured: this machine, or several hosts, one of which measures what is claimed."""
 
     def measure(self, candidate: Candidate, ask: Ask) -> Observation:
         """Make one load and say what it gave."""
 
-    def confirm(self, run: Callable[[str, int], Loads]) -> None:
-        """Make the loads that confirm the finalists; `run` yields those of a host (empty: this machine) of so many."""
+    def make(self, run: Callable[[str, int], Loads]) -> None:
+        """Make the loads of a race, or of what confirms.
+
+        `run` yields those of a host (empty: this machine) of so many.
+        """
 
     def serve(self, session: Session) -> Generator[Result]:
         """Run a server session; no server is up meanwhile."""
@@ -771,23 +775,13 @@ class Deciding:
 
     def by(self, place: Place) -> None:
         """Measure until it is decided what to recommend, and that is proven."""
-        replayed, progress, budget = self.replayed, self.replayed.progress, self.replayed.budget
+        replayed = self.replayed
         by_name = {stack.name: stack for stack in self.search.stacks}
         numbers = workers.counts(self.search.trial.limits.for_cpus(self.sought.cpus))
-        groups = replayed.groups is not None and replayed.groups.fields
-        looks = (QUALIFYING + (1 - QUALIFYING) * LOOKS) / LOOKS if groups else 1.0
         replayed.take_checks(self.record.checks, self.stacks, numbers)
         survives = False
         while not survives:
-            race(
-                place.measure,
-                replayed.field,
-                lambda: budget.goes_on(progress),
-                lambda best: neighbours(best, by_name[best.contestant.stack]),
-                looks_on=lambda: budget.looks_on(progress, looks),
-                refer=replayed.next_finalist,
-            )
-            place.confirm(self._confirming)
+            self._race(place, by_name)
             place.stop()
             self._check_best(place, numbers)
             survives = not replayed.take_checks(self.record.checks, self.stacks, numbers)
@@ -797,10 +791,26 @@ class Deciding:
             self.follower.preparing("what is pasted, started as it stands")
             place.measure(*pasted)
 
-    def _confirming(self, host: str, hosts: int) -> Loads:
-        """Yield the loads of a host that confirm the finalists; so many do so at once."""
+    def _race(self, place: Place, by_name: Mapping[str, Stack]) -> None:
+        """Race and confirm, and anew where a host was told apart that did not count any more."""
         budget, replayed = self.replayed.budget, self.replayed
-        return confirming(replayed.field, lambda: budget.confirms(replayed.progress, hosts), host)
+
+        def race_there(host: str, _: int) -> Loads:
+            return racing(
+                replayed.share(host),
+                lambda: budget.goes_on(replayed.progress),
+                lambda best: neighbours(best, by_name[best.contestant.stack]),
+                lambda: budget.looks_on(replayed.progress),
+            )
+
+        def confirm_there(host: str, hosts: int) -> Loads:
+            return confirming(replayed.share(host), lambda: budget.confirms(replayed.progress, hosts))
+
+        known = None
+        while known is not replayed.field:
+            known = replayed.field
+            place.make(race_there)
+            place.make(confirm_there)
 
     def _check_best(self, place: Place, numbers: Sequence[int]) -> None:
         """Serve whoever would be recommended with more workers, before that is done; the budget is not for this."""
@@ -842,30 +852,29 @@ class Replayed:
         )
         self._grid = sought.candidates
         self._field = Field(sought.candidates, self._wanted)
-        self.groups: Groups | None = None
+        self.shared: SharedRace | None = None
         """Where several hosts measure."""
         self.progress = Progress(demands)
         self.budget = Budget(sought.budget_s or 600.0, demands)
 
-    def over_hosts(self) -> Groups:
+    def over_hosts(self) -> SharedRace:
         """Return what hosts race; from now on they do."""
-        self.groups = self.groups or Groups(self._grid, self._wanted)
-        return self.groups
+        self.shared = self.shared or SharedRace(self._grid, self._wanted)
+        return self.shared
+
+    def share(self, host: str) -> Share:
+        """Return what a host sees and does of the race; empty: this machine."""
+        return self.shared.share(host) if self.shared is not None else whole(self._field)
 
     @property
     def field(self) -> Field:
-        """What is known of the candidates; where several hosts measure, of those in the final."""
-        return self.groups.final if self.groups is not None else self._field
-
-    def next_finalist(self) -> tuple[Candidate, float] | None:
-        """Return who of other hosts is to be measured where the final is, and what may be expected of it; None:
-        nobody."""
-        return self.groups.next_finalist() if self.groups is not None else None
+        """What is known of the candidates."""
+        return self.shared.field if self.shared is not None else self._field
 
     @property
     def home(self) -> str:
-        """Host whose measurements may be claimed; empty: this machine, or that of a final that has not begun."""
-        return self.groups.home if self.groups is not None else ""
+        """Host whose measurements may be claimed; empty: this machine, or it is not chosen yet."""
+        return self.shared.home if self.shared is not None else ""
 
     def take(self, results: Sequence[Result]) -> list[Made]:
         """Take stored results in."""
@@ -873,27 +882,26 @@ class Replayed:
         for made in found:
             raced = made.purpose in (*RACE, Purpose.CONFIRM)
             if made.host:
-                groups = self.over_hosts()
+                shared = self.over_hosts()
+                if made.final and made.host != shared.home:
+                    shared.claim_at(made.host)
                 if raced:
-                    candidate = groups.candidate_of(made.contestant)
-                    groups.take(made.host, candidate, made.observed, final=made.final)
-                else:
-                    groups.reach_final(made.host)
+                    shared.take(shared.candidate_of(made.contestant), made.observed)
             elif raced:
                 self.field.take(self.field.candidate_of(made.contestant), made.observed)
         return found
 
     def candidate_of(self, contestant: Contestant) -> Candidate:
         """Return a candidate of the grid, or a neighbour of one. Raises KeyError for none of these."""
-        return (self.groups or self._field).candidate_of(contestant)
+        return (self.shared or self._field).candidate_of(contestant)
 
     def checks_that_count(self, checks: Sequence[Result]) -> list[Result]:
-        """Return those that were made where the final is."""
+        """Return those that were made where what is claimed is measured."""
         return [check for check in checks if host_of(check) == self.home]
 
     def _race_result(self) -> Tuned:
         """Return what came of the race."""
-        return (self.groups or self.field).result(self.budget.out_of_time(self.progress))
+        return (self.shared or self.field).result(self.budget.out_of_time(self.progress))
 
     def take_checks(
         self, checks: Sequence[Result], stacks: Mapping[str, Stack], numbers: Sequence[int]

@@ -1,8 +1,8 @@
-"""A tuning over the hosts of agents: groups of stacks race on a host each, and the best of all on one of them.
+"""A tuning over the hosts of agents: they make the loads of one race at the same time.
 
     best_setting(spec, search, lab, follower, folder)
 
-What is compared with what, and what a lost host gives back, says `judge/tuning/groups.py`. Three things are here, each
+Which of their loads count says `judge/tuning/hosts.py`. Three things are here, each
 of which says what goes over the wire: `Hosts`, by which the command asks hosts for one load after the other; what it
 asks for, and stores so that `velodrome judge` and `--resume` make the same of the folder; and `_HostTuning`, which does
 it on each host (`python -m velodrome.usecases.tune_hosts`, a process of the agent's). A server stays up from one load
@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from velodrome.judge.search.holding import Demands
-from velodrome.judge.tuning.racing import Loads, qualifying
+from velodrome.judge.tuning.racing import Loads
 from velodrome.model import results, secrets
 from velodrome.model.condition import read_stored
 from velodrome.model.errors import AgentsDifferError, AgentsGoneError, StudyChangedError
@@ -52,7 +52,6 @@ from velodrome.usecases.apps import folder as folder_of
 from velodrome.usecases.quiet import Quiet
 from velodrome.usecases.recording import Record, header, open_record
 from velodrome.usecases.tune import (
-    QUALIFYING,
     Benches,
     Deciding,
     Doubts,
@@ -277,21 +276,21 @@ def _has_cpus(search: Search, facts: Mapping[str, Any]) -> bool:
 
 
 class _HostLeftError(Exception):
-    """The host of a final was lost: another begins it anew."""
+    """The host where what is claimed is measured was lost: another does it."""
 
 
 PREPARE, LOAD, SESSION, REST = "prepare", "load", "session", "rest"
 
 
 class _OverHosts:
-    """Gives loads out to hosts: a place (`tune.Place`) whose loads the host of the final makes."""
+    """Gives loads out to hosts: a place (`tune.Place`), one of whose hosts measures what is claimed."""
 
     def __init__(self, hosts: Hosts, deciding: Deciding, gone: Callable[[], AgentsGoneError]) -> None:
         """`gone` makes what is raised where no host is left."""
         self._hosts, self._deciding, self._gone = hosts, deciding, gone
         self._replayed, self._record = deciding.replayed, deciding.record
         self._follower, self._template = deciding.follower, deciding.template
-        self._groups = self._replayed.over_hosts()
+        self._shared = self._replayed.over_hosts()
         self._doubts = Doubts(self._template.app, self._replayed.progress)
         self._present: dict[str, bool] = {}
         """Hosts that are there, and whether they are prepared."""
@@ -312,44 +311,27 @@ class _OverHosts:
     def run(self) -> None:
         """Measure until it is decided what to recommend. Raises AgentsGoneError, and what `Doubts` does."""
         while True:
-            if self._groups.home not in self._present:
-                self._await_one()
-                self._qualify()
-                prepared = [host for host, prepared in self._present.items() if prepared]
-                self._groups.begin_final(self._groups.next_home(prepared))
+            self._choose_home()
             with suppress(_HostLeftError):
-                while not self._present[self._groups.home]:
-                    self._next_of_home()
                 self._deciding.by(self)
                 return
 
-    # --- groups
-
-    def _qualify(self) -> None:
-        """Have hosts race the stacks; one alone, from the beginning, has no need of a group."""
-        if len(self._present) < 2 and not self._groups.fields:
-            return
-
-        def run(host: str) -> Loads:
-            return qualifying(
-                self._groups.field(host),
-                self._goes_on,
-                self._looks_on,
-                more=lambda: self._groups.next_stack(host, self._present),
-                refer=lambda: self._groups.reference(host),
-                take_over=lambda: self._groups.take_over(host, self._present),
+    def _choose_home(self) -> None:
+        """Have what is claimed be measured on a host that is there, and prepared."""
+        self._await_one()
+        if not self._present.get(self._shared.home):
+            self._shared.claim_at(
+                self._shared.busiest([host for host, prepared in self._present.items() if prepared])
             )
 
-        self._at_once(run)
+    # --- the race, and what confirms it
 
-    def _at_once(
-        self, run: Callable[[str], Loads], may: Callable[[str], bool] = lambda _: True, home: str = ""
-    ) -> None:
-        """Have all prepared hosts that may make loads at the same time; who is done goes on when another is.
+    def make(self, run: Callable[[str, int], Loads]) -> None:
+        """Have all hosts that are prepared and alike make loads at the same time; who is done goes on when another is.
 
-        A host that is ready meanwhile takes part. `home` is the host of the final, whose loads are of that. Raises
-        _HostLeftError where it is lost.
+        A host that is ready meanwhile takes part. Raises AgentsGoneError, and what `Doubts` does.
         """
+        hosts = sum(prepared and host not in self._shared.apart for host, prepared in self._present.items())
         runs: dict[str, Loads] = {}
         loads: dict[str, tuple[Candidate, Ask]] = {}
 
@@ -365,9 +347,10 @@ class _OverHosts:
 
         def begin() -> None:
             for host, is_prepared in [*self._present.items()]:
-                # Of a final that was lost, a load may still be under way.
-                if is_prepared and host not in runs and LOAD not in self._pending[host] and may(host):
-                    runs[host] = run(host)
+                # When the host of the claim is lost, others' loads may still be under way.
+                free = is_prepared and host not in runs and LOAD not in self._pending[host]
+                if free and host not in self._shared.apart:
+                    runs[host] = run(host, hosts)
                     go_on(host, None)
 
         begin()
@@ -375,53 +358,43 @@ class _OverHosts:
             match self._next():
                 case (what, Loaded() as loaded) if what == LOAD and loaded.host in loads:
                     candidate, ask = loads.pop(loaded.host)
-                    observed = self._observe(loaded, candidate, ask, final=loaded.host == home)
-                    if loaded.host != home:
-                        self._groups.note(loaded.host, candidate, observed)
+                    observed = self._observe(loaded, candidate, ask, final=loaded.host == self._shared.home)
                     go_on(loaded.host, observed)
                 case (_, Left() as left):
                     loads.pop(left.host, None)
                     if left.host in runs:
                         runs.pop(left.host).close()
-                    if left.host == home:
-                        raise _HostLeftError
                 case _:
                     pass
             begin()
 
-    def _goes_on(self) -> bool:
-        more = self._groups.raced < self._groups.wanted.most
-        return more and self._replayed.budget.goes_on(self._replayed.progress, QUALIFYING)
-
-    def _looks_on(self) -> bool:
-        return self._replayed.budget.looks_on(self._replayed.progress, QUALIFYING)
-
-    # --- the final: loads of its host, and of all that confirm
+    # --- what is claimed
 
     def measure(self, candidate: Candidate, ask: Ask) -> Observation:
-        """Make one load on the host of the final. Raises AgentsGoneError, and what `Doubts` does."""
-        self._load(self._groups.home, candidate, ask)
+        """Make one load where what is claimed is measured. Raises AgentsGoneError, and what `Doubts` does."""
+        self._load(self._home(), candidate, ask)
         return self._observe(self._next_of_home(LOAD), candidate, ask, final=True)
-
-    def confirm(self, run: Callable[[str, int], Loads]) -> None:
-        """Make the loads that confirm the finalists, on all hosts that do not differ from that of the final."""
-        may = self._groups.confirms
-        hosts = sum(prepared and may(host) for host, prepared in self._present.items())
-        self._at_once(lambda host: run(host, hosts), may, self._groups.home)
 
     def serve(self, session: Session) -> Generator[Result]:
         """Run a server session there."""
-        self._hosts.serve(self._groups.home, session)
-        self._pending[self._groups.home].append(SESSION)
+        home = self._home()
+        self._hosts.serve(home, session)
+        self._pending[home].append(SESSION)
         yield from map(self._own, self._next_of_home(SESSION).results)
 
     def stop(self) -> None:
         """End the server that is up there."""
-        self._say(self._groups.home, REST)
+        self._say(self._home(), REST)
 
-    def _next_of_home(self, what: str = PREPARE) -> Loaded:
-        """Return what the host of the final has done. Raises _HostLeftError where it is lost, AgentsGoneError."""
-        home = self._groups.home
+    def _home(self) -> str:
+        """Return the host where what is claimed is measured. Raises _HostLeftError where it is lost."""
+        if self._shared.home not in self._present:
+            raise _HostLeftError
+        return self._shared.home
+
+    def _next_of_home(self, what: str) -> Loaded:
+        """Return what that host has done. Raises _HostLeftError where it is lost, AgentsGoneError."""
+        home = self._shared.home
         while True:
             match self._next():
                 case (_, Left() as left) if left.host == home:
@@ -475,7 +448,6 @@ class _OverHosts:
             case Left():
                 del self._present[happened.host], self._pending[happened.host]
                 self._boots.pop(happened.host, None)
-                self._groups.give_back(happened.host)
                 self._take_up()
             case Came():
                 self._take_up()

@@ -112,18 +112,6 @@ def test_the_interval_of_starts_on_several_hosts_covers_the_middle_of_hosts_like
     assert 0.92 * worlds < inside, inside / worlds
 
 
-def test_starts_of_hosts_that_are_set_apart_are_not_in_the_interval() -> None:
-    known = Confirmed(1_000)
-    for boot in range(6):
-        host, edge = ("b", 500) if boot % 2 else ("a", 1_000)
-        for _ in range(4):
-            rate = known.next(boot, host)
-            known.learn(replace(observed(rate, rate < edge, boot), host=host))
-    together, alone = known.interval(), known.interval(apart={"b"})
-    assert alone.low <= 1_000 <= alone.high
-    assert together.high / together.low > 2 > alone.high / alone.low
-
-
 @pytest.mark.parametrize("between", [0.03, 0.1, 0.3])
 def test_the_interval_of_a_cost_covers_it_however_noisy_the_machine_is(between: float) -> None:
     draw, worlds, inside = np.random.default_rng(7), 400, 0

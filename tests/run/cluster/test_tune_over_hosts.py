@@ -1,4 +1,5 @@
-"""A tuning over agents: stacks race on a host each, the final is on one, lost hosts give back, and it is resumed."""
+"""A tuning over agents: they make the loads of one race, one of them those of the proof; some are killed, and it is
+resumed."""
 
 import os
 import signal
@@ -68,13 +69,14 @@ def two(locks: Path, stack: ExitStack) -> Iterator[tuple[str, dict[str, "psutil.
     yield address, found
 
 
-def hosts_by_stack(run: Results, *, final: bool) -> dict[str, set[str]]:
-    found: dict[str, set[str]] = {}
+def hosts_of(run: Results, *purposes: Purpose, final: bool | None = None) -> set[str]:
+    """Return which hosts made loads of some purposes, none: of any; of the host of the proof, others, or all."""
+    found = set()
     for trial in run.trials:
         assert trial.machine is not None
         assert trial.step is not None
-        if trial.step.final is final:
-            found.setdefault(trial.trial.contestant.stack, set()).add(trial.machine.name)
+        if (trial.step.purpose in purposes or not purposes) and final in (trial.step.final, None):
+            found.add(trial.machine.name)
     return found
 
 
@@ -111,7 +113,7 @@ def test_a_host_makes_single_loads_on_a_server_that_stays_up_until_it_is_to_rest
     assert len({result.trial.key for result in kept}) == 3
     assert [result.step and result.step.boot for result in kept] == [1, 1, 2]
     assert {result.machine and result.machine.name for result in kept} == {"host-of-a"}
-    assert all(isinstance(result, Measurement) and result.load.ok for result in kept)
+    assert all(isinstance(result, Measurement) and result.load.outcomes for result in kept)
 
 
 @pytest.mark.exhaustive
@@ -119,8 +121,8 @@ def test_one_host_makes_all_loads_and_a_tuning_of_agents_goes_on_with_agents_onl
     with coordinator.coordinating(HOST, 0, 0) as address, agent(address, "a"):
         found = tune(spec(address, tmp_path / "run", 6.0, STACKS[:1]), Quiet())
     run = store.read(tmp_path / "run")
-    assert hosts_by_stack(run, final=False) == {}
-    assert hosts_by_stack(run, final=True) == {STACKS[0]: {"host-of-a"}}
+    assert hosts_of(run, final=False) == set()
+    assert hosts_of(run, final=True) == {"host-of-a"}
     assert [(share.host, share.final) for share in found.tuned.hosts] == [("host-of-a", True)]
     assert judge_stored(run, catalog.stacks(), str(tmp_path / "run")) == found
     with pytest.raises(StudyChangedError, match="--agents"):
@@ -129,18 +131,18 @@ def test_one_host_makes_all_loads_and_a_tuning_of_agents_goes_on_with_agents_onl
 
 @pytest.mark.exhaustive
 @pytest.mark.timeout(400)
-def test_stacks_race_on_a_host_each_and_all_hosts_confirm_the_best(tmp_path: Path) -> None:
+def test_hosts_race_and_confirm_together_and_one_of_them_proves_the_best(tmp_path: Path) -> None:
     with ExitStack() as stack, two(tmp_path, stack) as (address, _):
         found = tune(spec(address, tmp_path / "run", 200.0), Quiet())
     run = store.read(tmp_path / "run")
-    groups, final = looked(run.trials), hosts_by_stack(run, final=True)
-    assert sorted(stack for stack, _ in groups) == sorted(STACKS)
-    assert {host for _, host in groups} == {"host-of-a", "host-of-b"}
-    assert len(set().union(*final.values())) == 1
-    confirmed = [trial for trial in run.trials if trial.step and trial.step.purpose is Purpose.CONFIRM]
-    assert {trial.machine.name for trial in confirmed if trial.machine} == {"host-of-a", "host-of-b"}
-    assert {share.host: len(share.stacks) for share in found.tuned.hosts} == {"host-of-a": 1, "host-of-b": 1}
-    assert [share.host for share in found.tuned.hosts if share.final] == [*set().union(*final.values())]
+    looks = looked(run.trials)
+    assert {stack for stack, _ in looks} == {*STACKS}
+    assert {host for _, host in looks} == {"host-of-a", "host-of-b"}
+    assert len(looks) == 3  # both at the first stack
+    assert not any(share.apart for share in found.tuned.hosts)
+    assert hosts_of(run, Purpose.CONFIRM) == {"host-of-a", "host-of-b"}
+    assert [{share.host} for share in found.tuned.hosts if share.final] == [hosts_of(run, final=True)]
+    assert hosts_of(run, Purpose.PROOF) == hosts_of(run, final=True)
     assert len({trial.trial.key for trial in run.trials}) == len(run.trials)
     assert len(found.proofs) >= 1
     assert found.proof is not None
@@ -149,7 +151,7 @@ def test_stacks_race_on_a_host_each_and_all_hosts_confirm_the_best(tmp_path: Pat
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("after", [2, 5])
-def test_what_a_killed_host_had_is_measured_anew_by_another(tmp_path: Path, after: int) -> None:
+def test_what_a_killed_host_had_still_to_do_another_does(tmp_path: Path, after: int) -> None:
     left: list[psutil.Process] = []
     with ExitStack() as stack, two(tmp_path, stack) as (address, agents):
         victim = agents["host-of-a"]
@@ -169,11 +171,11 @@ def test_what_a_killed_host_had_is_measured_anew_by_another(tmp_path: Path, afte
 
 
 def looked(trials: Sequence[Result]) -> set[tuple[str, str]]:
-    """Return which host looked at which stack for its group."""
+    """Return which host looked at which stack."""
     return {
         (trial.trial.contestant.stack, trial.machine.name)
         for trial in trials
-        if trial.step and trial.machine and trial.step.purpose is Purpose.ALONE and not trial.step.final
+        if trial.step and trial.machine and trial.step.purpose is Purpose.ALONE
     }
 
 

@@ -94,7 +94,8 @@ def test_its_start_and_end_are_the_measured_span_and_its_clock_can_be_read_at_bo
 
     def watch(event: LoadEvent) -> bool:
         pids.extend([event.facts["pid"]] if event.kind == "started" else [])
-        seen.append((event.kind, clock_s(pids[0])))
+        if pids:  # on a busy machine the driver says that it is alive before there is a generator
+            seen.append((event.kind, clock_s(pids[0])))
         return True
 
     run = spawn((sys.executable, "-c", "sum(range(4_000_000))"), span_s=10, on_event=watch)

@@ -10,7 +10,7 @@ deviate is not known beforehand: it is learnt with the rest.
 """
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -289,13 +289,13 @@ class Confirmed:
             known = known * current.likely.sum(axis=0)
         return math.exp(self._median(known))
 
-    def interval(self, share: float = REPORTED, apart: Collection[str] = ()) -> Interval:
-        """Where it is with this probability, without some hosts. Raises ValueError before there are two starts.
+    def interval(self, share: float = REPORTED) -> Interval:
+        """Where it is with this probability. Raises ValueError before there are two starts.
 
         By Student's distribution of the mean over starts. Where several hosts made them, hosts may differ, too: with
         the variance of hosts by mean squares (`statistics.variance_over_hosts`), if that is more.
         """
-        hosts = [thresholds for host, thresholds in self.by_host().items() if host not in apart]
+        hosts = [*self.by_host().values()]
         found = [threshold for thresholds in hosts for threshold in thresholds]
         count = len(found)
         if count < 2:
@@ -382,9 +382,9 @@ class Costs:
         """Of each start."""
         self._held: list[tuple[bool, int]] = []
 
-    def interval(self, share: float = RACING, apart: Collection[str] = ()) -> Interval:
-        """Where the reciprocal of the cost lies, with this probability, without some hosts."""
-        cost = self.cost(share, apart)
+    def interval(self, share: float = RACING) -> Interval:
+        """Where the reciprocal of the cost lies, with this probability."""
+        cost = self.cost(share)
         return Interval(1 / cost.high, 1 / cost.mid, 1 / cost.low)
 
     def by_host(self) -> dict[str, list[float]]:
@@ -394,9 +394,9 @@ class Costs:
             found.setdefault(self._hosts[boot], []).append(math.fsum(logs) / len(logs))
         return found
 
-    def cost(self, share: float = RACING, apart: Collection[str] = ()) -> Interval:
-        """Where the cost is, with this probability, without some hosts."""
-        means = [mean for host, starts in self.by_host().items() if host not in apart for mean in starts]
+    def cost(self, share: float = RACING) -> Interval:
+        """Where the cost is, with this probability."""
+        means = [math.fsum(logs) / len(logs) for logs in self._logs.values()]
         count = len(means)
         if not count:
             return Interval(self._forecast / UNMEASURED, self._forecast, self._forecast * UNMEASURED)

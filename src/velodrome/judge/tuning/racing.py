@@ -18,10 +18,8 @@ Whatever is known is made of loads alone (`Field.take`): loads that are stored, 
 the same.
 """
 
-import math
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 
@@ -79,19 +77,15 @@ class Arm:
     """The arm that this differs from in what decides nothing while a server keeps up, such as a backlog."""
     texts: Mapping[str, str] = field(default_factory=dict)
     """Its knobs that are no counts: the loop."""
-    elsewhere: bool = False
-    """Whether its stack was looked at on another host only: arithmetic says nothing of it here."""
     confirmed: Confirmed | Costs | None = None
     """By the loads that were made after it was chosen; None: there are none."""
     spread: Spread | None = None
     """By what starts differ in cost, of all candidates together; None: the goal is capacity."""
-    apart: AbstractSet[str] = frozenset()
-    """Hosts whose starts do not count (`Field.apart`)."""
 
     @property
     def upper(self) -> float:
         """No more than this can be expected of it."""
-        if isinstance(self.known, Costs) or self.elsewhere:
+        if isinstance(self.known, Costs):
             return self.known.interval().high
         measured = self.known.holds is not None
         return min(self.known.interval().high, self.forecast.rps * (SLACK if not measured else SLACK**2))
@@ -165,15 +159,13 @@ class Arm:
     @property
     def starts(self) -> int:
         """Starts of its server that confirm it."""
-        if self.confirmed is None:
-            return 0
-        return sum(len(starts) for host, starts in self.confirmed.by_host().items() if host not in self.apart)
+        return sum(map(len, self.confirmed.by_host().values())) if self.confirmed is not None else 0
 
     @property
     def reported(self) -> Interval:
         """What is reported of it, more being better: of the loads that confirm it, where they are enough."""
         if self.confirmed is not None and self.starts >= LEAST_BOOTS:
-            return self.confirmed.interval(REPORTED, self.apart)
+            return self.confirmed.interval(REPORTED)
         return self.known.interval(REPORTED)
 
     def _weigh(self, observed: Observation) -> None:
@@ -249,9 +241,6 @@ LOOK_S = 1.0
 UNSEEN_WHY = "its stack was not looked at: the time (--budget) or the loads were spent"
 USUAL = {Goal.CPU: 0.06, Goal.MEMORY: 0.03}
 """What starts of one server differ by in cost on a machine that nothing is known of yet (docs/method.md)."""
-APART = 0.15
-"""A host where finalists do so much more or less, in logarithms, does not confirm them: starts differ by a third of
-that, and what hosts differ by below it is in the interval."""
 MORE_BOOTS = 5
 """Starts of the best that confirm it, if the budget allows; `LEAST_BOOTS` of the next."""
 CLOSE, MOST_BOOTS = 0.88, 8
@@ -262,95 +251,58 @@ covers as often."""
 
 @dataclass
 class _Sight:
-    """The look at one stack, as far as it has come."""
+    """The look at one stack on one host, as far as it has come."""
 
     alone: Observation | None = None
-    loaded: Observation | None = None
     look: Looked | None = None
+    done: bool = False
 
 
 class Field:
     """All candidates of a search, and what its loads say of them."""
 
-    def __init__(
-        self,
-        grid: Sequence[Candidate],
-        wanted: Wanted,
-        leaves: Callable[[Candidate], bool] = lambda _: False,
-    ) -> None:
-        """`leaves` says whether a candidate is another host's to race, or was beaten there."""
-        self.grid, self.wanted, self.leaves = list(grid), wanted, leaves
+    def __init__(self, grid: Sequence[Candidate], wanted: Wanted) -> None:
+        self.grid, self.wanted = list(grid), wanted
         self.arms: list[Arm] = []
         self.lost: list[Entry] = []
         """Candidates of stacks that could not be looked at."""
         self.looks: dict[str, Looked] = {}
         self.trials = self.loads = self.raced = 0
         """Loads; of these, at a rate; and those before anybody was confirmed."""
-        self._sights: dict[str, _Sight] = {}
-        self._elsewhere: set[str] = set()
-        """Stacks that only another host looked at, with settings that are measured here, too."""
-        self.home = ""
-        """Host of this final, where several hosts confirm."""
-        self.apart: set[str] = set()
-        """Hosts whose starts confirm nothing: finalists do much more or less there than on that of the final."""
+        self.busy: Counter[str] = Counter()
+        """How many hosts look at a stack just now, by its name, or measure a candidate, by its label."""
+        self._sights: dict[tuple[str, str], _Sight] = {}
+        """By host and stack."""
         self._confirming: Counter[str] = Counter()
         """By candidate, starts that confirm it and have not ended."""
-        self._undecided: AbstractSet[str] | None = None
-        """Kept until the next load, because each host looks at those of all others for each of its candidates."""
         self._spread = Spread(USUAL.get(wanted.goal, 0.0))
 
     # --- taking loads in
 
     def take(self, candidate: Candidate, observed: Observation) -> None:
-        """Take a load in."""
-        self._undecided = None
+        """Take a load in. Raises KeyError for a rate of a stack that was not looked at."""
         self.trials += 1
         self.raced += observed.ask.purpose is not Purpose.CONFIRM
         if observed.ask.connections:
-            if candidate not in self.grid:
-                self.add([candidate])
             self._see(candidate, observed)
             return
         self.loads += 1
-        knows = self.knows(candidate)
-        arm = self.arm_of(candidate) if knows else self._refer(candidate, observed.ask.rate, observed)
+        arm = self.arm_of(candidate)
         arm.take(observed, self.wanted.goal)
-        if observed.ask.purpose is Purpose.CONFIRM:
-            self._tell_apart()
         if observed.everywhere:
             stack = candidate.contestant.stack
             for other in (sibling for sibling in self.arms if sibling.candidate.contestant.stack == stack):
                 other.put_out(Fate.CANNOT, observed.why)
             return
-        low = observed.held is False and observed.ask.rate < FIRST * arm.forecast.rps and not arm.elsewhere
+        low = observed.held is False and observed.ask.rate < FIRST * arm.forecast.rps
         rates = isinstance(arm.known, Rates) and arm.known.holds is False
         if self.leader is None and low and rates and arm.out is None:
             arm.put_out(Fate.CANNOT, f"even at {quantity.rate(observed.ask.rate)} {arm.broke}")
 
-    def _tell_apart(self) -> None:
-        """Set hosts apart whose starts of the finalists lie too far from those of the host of the final."""
-        hosts = {host for arm in self.arms if arm.confirmed is not None for host in arm.confirmed.by_host()}
-        self.apart.clear()
-        self.apart |= {host for host in hosts if abs(self.beside(host)[0]) > APART}
-
-    def beside(self, host: str) -> tuple[float, int]:
-        """Return how much more finalists did on a host than on that of the final, the mean of logarithms, and by how
-        many starts that is known; 0 by 0: nothing shows it."""
-        away, starts = [], 0
-        for confirmed in (arm.confirmed for arm in self.arms if arm.confirmed is not None):
-            found = confirmed.by_host()
-            there, here = found.get(host, []), found.get(self.home, [])
-            if host != self.home and there and here:
-                away.append(math.fsum(there) / len(there) - math.fsum(here) / len(here))
-                starts += min(len(there), len(here))
-        more = 1 if self.wanted.goal is Goal.CAPACITY else -1  # what is less of a cost is more
-        return (more * math.fsum(away) / len(away), starts) if away else (0.0, 0)
-
     @property
     def stacks(self) -> list[str]:
-        """Stacks that are looked at here, or are to be, in the order in which they came."""
-        stacks = dict.fromkeys(candidate.contestant.stack for candidate in self.grid)
-        return [stack for stack in stacks if stack not in self._elsewhere]
+        """All stacks, in the order of the grid."""
+        return [*dict.fromkeys(candidate.contestant.stack for candidate in self.grid)]
 
     @property
     def unseen(self) -> list[str]:
@@ -358,45 +310,45 @@ class Field:
         seen = {*self.looks, *(entry.candidate.contestant.stack for entry in self.lost)}
         return [stack for stack in self.stacks if stack not in seen]
 
-    def next_look(self, stack: str) -> tuple[Candidate, Ask] | None:
-        """Return what a look at a stack takes next: the smallest alone, then by many, then by many with few slots.
+    def next_look(self, stack: str, host: str = "") -> tuple[Candidate, Ask] | None:
+        """Return what a look of a host at a stack takes next: the smallest alone, then by many, then by many with few
+        slots.
 
         None: it is done.
         """
-        if stack not in self.unseen:
+        sight, smallest = self._sights.get((host, stack), _Sight()), self._smallest(stack)
+        if sight.done:
             return None
-        sight, smallest = self._sights.get(stack, _Sight()), self._smallest(stack)
         if sight.alone is None:
             return smallest, Ask(ALONE_S, connections=1, purpose=Purpose.ALONE)
         if sight.look is None:
             return smallest, Ask(LOOK_S, connections=crowd(smallest, sight.alone), purpose=Purpose.CLOSED)
         few = self._few(stack, sight.look)
-        assert few is not None, "else it were seen"
+        assert few is not None, "else it were done"
         return few, Ask(LOOK_S, connections=crowd(few, sight.alone), purpose=Purpose.CLOSED)
 
     def _see(self, candidate: Candidate, observed: Observation) -> None:
         stack = candidate.contestant.stack
-        sight = self._sights.setdefault(stack, _Sight())
+        sight = self._sights.setdefault((observed.host, stack), _Sight())
         if sight.alone is None:
             sight.alone = observed
             if observed.everywhere:
-                self.lose([stack], Fate.CANNOT, observed.why)
+                self._lose(sight, stack, Fate.CANNOT, observed.why)
             elif observed.failed or observed.spoilt:
                 self._compare(stack, sight, observed)
         elif sight.look is None:
             self._compare(stack, sight, observed)
         else:
-            self._enter_all(stack, with_fewer_slots(sight.look, candidate, observed))
+            self._enter_all(sight, stack, with_fewer_slots(sight.look, candidate, observed))
 
     def _compare(self, stack: str, sight: _Sight, loaded: Observation) -> None:
         assert sight.alone is not None
-        sight.loaded = loaded
         sight.look = look_of(self._smallest(stack), sight.alone, loaded, self.wanted.cpus)
         if sight.look is None or loaded.failed:
             why = loaded.failed or loaded.spoilt or "it answered nothing right"
-            self.lose([stack], Fate.FAILED, why)
+            self._lose(sight, stack, Fate.FAILED, why)
         elif self._few(stack, sight.look) is None:
-            self._enter_all(stack, sight.look)
+            self._enter_all(sight, stack, sight.look)
 
     def _smallest(self, stack: str) -> Candidate:
         return min(self._of(stack), key=lambda candidate: (candidate.processes, -(candidate.slots or 0)))
@@ -407,23 +359,23 @@ class Field:
     def _of(self, stack: str) -> list[Candidate]:
         return [candidate for candidate in self.grid if candidate.contestant.stack == stack]
 
-    def _enter_all(self, stack: str, look: Looked) -> None:
-        self.looks[stack] = look
-        known = {arm.candidate.label for arm in self.arms}
-        for candidate in self._of(stack):
-            if candidate.label not in known:
+    def _enter_all(self, sight: _Sight, stack: str, look: Looked) -> None:
+        """Enter the candidates of a stack, by the first host that has looked at it."""
+        sight.done = True
+        if stack in self.unseen:
+            self.looks[stack] = look
+            for candidate in self._of(stack):
                 self.enter(candidate)
 
-    def add(self, candidates: Sequence[Candidate]) -> None:
-        """Have candidates race here, too; their stacks are to be looked at here."""
-        self._elsewhere -= {candidate.contestant.stack for candidate in candidates}
-        self.grid += [candidate for candidate in candidates if candidate not in self.grid]
+    def _lose(self, sight: _Sight, stack: str, fate: Fate, why: str) -> None:
+        """Put out all candidates of a stack that could not be looked at."""
+        sight.done = True
+        if stack in self.unseen:
+            self.lost += self._entries([stack], fate, why)
 
     def knows(self, candidate: Candidate) -> bool:
-        """Whether its stack was looked at here, or it is an arm, or the neighbour of one."""
-        if candidate.contestant.stack in self.looks:
-            return True
-        return self._nearest(candidate) is not None
+        """Whether the stack of a candidate was looked at."""
+        return candidate.contestant.stack in self.looks
 
     def _nearest(self, candidate: Candidate) -> Arm | None:
         """Return the arm that a candidate is, or is most like; None: it differs from all in what decides something."""
@@ -432,42 +384,13 @@ class Field:
         near = [arm for arm in near if arm.candidate.contestant.knobs.items() <= knobs]
         return max(near, key=lambda arm: len(arm.candidate.contestant.knobs), default=None)
 
-    def _refer(
-        self, candidate: Candidate, rps: float, seen: Observation | None, plain: Arm | None = None
-    ) -> Arm:
-        """Add a candidate of a stack that was looked at on another host only: arithmetic says nothing of it here.
-
-        `rps` is what is expected of it; `seen` its first load here, None: it has had none.
-        """
-        wanted, memory_bytes = self.wanted, seen.memory_bytes if seen else None
-        known: Known = Rates(rps, rps)
-        if wanted.goal is not Goal.CAPACITY:
-            cost = 1 / plain.mid if plain else None
-            if seen is not None:
-                cost = seen.cpu_us if wanted.goal is Goal.CPU else memory_bytes
-            known = Costs(cost or 1.0, self._spread)
-        # How many requests are in it is not known, so that nobody is like it because it has slots to spare.
-        found = Forecast(rps, "as another host let expect", math.inf, memory_bytes)
-        arm = Arm(candidate, found, known, wanted.memory_bytes, spread=self._spread, elsewhere=True)
-        arm.plain, arm.apart = plain, self.apart
-        self._elsewhere.add(candidate.contestant.stack)
-        if candidate not in self.grid:
-            self.grid.append(candidate)
-        self._undecided = None
-        self.arms.append(arm)
-        return arm
-
     def enter(self, candidate: Candidate, plain: Arm | None = None) -> Arm:
         """Add a candidate of a stack that was looked at; `plain` is who it differs from in what decides nothing."""
-        look = self.looks.get(candidate.contestant.stack)
-        if look is None and plain is not None:
-            return self._refer(candidate, plain.mid, None, plain)
-        assert look is not None, "its stack was looked at"
+        look = self.looks[candidate.contestant.stack]
         found = forecast(candidate, look, self.wanted.cpus)
         limit = self.wanted.memory_bytes
         entered = new_arm(candidate, found, look, self.wanted, self._spread)
-        entered.plain, entered.apart = plain, self.apart
-        self._undecided = None
+        entered.plain = plain
         self.arms.append(entered)
         if limit is not None and found.memory_bytes is not None and found.memory_bytes > limit:
             about = quantity.memory(found.memory_bytes)
@@ -488,10 +411,6 @@ class Field:
         if candidate not in self.grid:
             self.grid.append(candidate)
         return self.enter(candidate, self._nearest(candidate))
-
-    def lose(self, stacks: Sequence[str], fate: Fate, why: str) -> None:
-        """Put out all candidates of stacks that could not be looked at."""
-        self.lost += self._entries(stacks, fate, why)
 
     def _entries(self, stacks: Sequence[str], fate: Fate, why: str) -> list[Entry]:
         lost = [candidate for candidate in self.grid if candidate.contestant.stack in stacks]
@@ -565,7 +484,7 @@ class Field:
         ones.
         """
         finalists = self.finalists
-        if not finalists or host in self.apart:
+        if not finalists:
             return None
         begun = {arm.candidate.label: arm.starts + self._confirming[arm.candidate.label] for arm in finalists}
         if len(finalists) < 2 or min(begun.values()) >= LEAST_BOOTS:
@@ -589,11 +508,17 @@ class Field:
         finally:
             self._confirming[arm.candidate.label] -= 1
 
-    def contends(self, arm: Arm) -> bool:
-        """Whether it may be clearly better than the leader, and is not left to another host."""
-        return not self.leaves(arm.candidate) and self._may_be_better(arm)
+    @contextmanager
+    def keeping(self, what: str) -> Iterator[None]:
+        """Have other hosts leave a stack or a candidate alone, if there are others, until it is measured."""
+        self.busy[what] += 1
+        try:
+            yield
+        finally:
+            self.busy[what] -= 1
 
-    def _may_be_better(self, arm: Arm) -> bool:
+    def contends(self, arm: Arm) -> bool:
+        """Whether it may be clearly better than the leader."""
         leader = self.leader
         if arm.out is not None or arm is leader or arm.capped:
             return False
@@ -613,36 +538,6 @@ class Field:
         for arm in self.arms:
             if arm.trials or any(arm.is_like(other) for other in good):
                 yield arm
-
-    @property
-    def undecided(self) -> AbstractSet[str]:
-        """Labels of who may still be the best by what was measured here: the leader, who may be better, who was not
-        tried."""
-        if self._undecided is None:
-            tried = [arm for arm in self.arms if arm.trials]
-            rivals = {arm.candidate.label for arm in self.rivals()}
-            leader = self.leader
-            self._undecided = {
-                arm.candidate.label
-                for arm in self.arms
-                if arm is leader
-                or (
-                    self._may_be_better(arm)
-                    and (arm.candidate.label in rivals or not any(map(arm.is_like, tried)))
-                )
-            }
-        return self._undecided
-
-    @property
-    def qualified(self) -> list[Candidate]:
-        """Who of these stacks may be the best of all if they are only a group: the leader, and those that may be better
-        still."""
-        left = sorted(
-            (rival for rival in self.rivals() if rival.trials and self.contends(rival)),
-            key=lambda arm: -arm.upper,
-        )
-        able = [arm for arm in (*self.finalists[:1], *left[:KEPT]) if not arm.elsewhere]
-        return [*{arm.candidate.label: arm.candidate for arm in able}.values()]
 
     # --- the end
 
@@ -758,84 +653,91 @@ CONFIRM_S = 3.0
 """Of each of them, where there is time."""
 
 
-KEPT = 1
-"""Rivals of its leader that a group need not be sure of (`groups.py`): they race each other again."""
-
-
 Measure = Callable[[Candidate, Ask], Observation]
 Loads = Generator[tuple[Candidate, Ask], Observation, None]
 """Yields the next load, and is sent what it gave: whoever measures may run several races at once."""
 
 
+@dataclass(frozen=True)
+class Share:
+    """What one host sees and does of a race."""
+
+    field: Callable[[], Field]
+    """What is known by now."""
+    take: Callable[[Candidate, Observation], None]
+    """Takes a load in."""
+    host: str = ""
+    takes_part: Callable[[], bool] = lambda: True
+
+
+def whole(field: Field) -> Share:
+    """Return all of a race, on one host."""
+    return Share(lambda: field, field.take)
+
+
 @dataclass
 class _Race:
-    field: Field
-    wanted: Wanted
+    share: Share
     goes_on: Callable[[], bool]
     refine: Callable[[Candidate], Sequence[Candidate]]
     looks_on: Callable[[], bool]
-    more: Callable[[], Sequence[Candidate]] = lambda: ()
-    refer: Callable[[], tuple[Candidate, float] | None] = lambda: None
-    kept: int = 0
-    """Rivals of the leader that need not be told from it: another race does that."""
-    take_over: Callable[[], Sequence[Candidate]] = lambda: ()
-    """Returns the candidates of a stack of which another race leaves some to this one; none: it leaves nothing."""
+
+    @property
+    def field(self) -> Field:
+        return self.share.field()
+
+    @property
+    def wanted(self) -> Wanted:
+        return self.field.wanted
 
     def run(self) -> Loads:
-        yield from self.qualify()
+        if self.share.host:
+            yield from self._look_at_common()
+        while (len(self.field.looks) < LEAST_LOOKS or self.looks_on()) and (unseen := self._unseen()):
+            yield from self._look(unseen[0])
+        yield from self._first_lap()
+        yield from self._laps()
+        while not self._spent() and (unseen := self._unseen()):
+            # Those raced already left more time than was kept for them.
+            yield from self._look(unseen[0])
+            yield from self._first_lap()
+            yield from self._laps()
         yield from self._refine()
         yield from self._laps()
 
-    def qualify(self) -> Loads:
-        while (len(self.field.looks) < LEAST_LOOKS or self.looks_on()) and self._is_more():
-            yield from self._look(self.field.unseen[0])
-        yield from self._first_lap()
-        yield from self._laps()
-        while not self._spent() and (self._is_more() or self._takes_over()):
-            # Those raced already left more time than was kept for them.
-            for stack in self.field.unseen[:1]:
-                yield from self._look(stack)
-            yield from self._first_lap()
-            yield from self._laps()
-
-    def _is_more(self) -> bool:
-        """Whether there is a stack that is not looked at yet; one that is shared with other races is taken then."""
-        if not self.field.unseen:
-            self.field.add(self.more())
-        return bool(self.field.unseen)
-
-    def _takes_over(self) -> bool:
-        taken = self.take_over()
-        self.field.add(taken)
-        return bool(taken)
-
     # --- looking and asking
 
+    def _unseen(self) -> list[str]:
+        """Return the stacks that nobody has looked at or looks at."""
+        if not self.share.takes_part():
+            return []
+        return [stack for stack in self.field.unseen if not self.field.busy[stack]]
+
+    def _look_at_common(self) -> Loads:
+        """Look at the first stack that can be, as every host does: it shows by how much they differ."""
+        lost = {entry.candidate.contestant.stack for entry in self.field.lost}
+        for stack in self.field.stacks:
+            if stack not in lost:
+                yield from self._look(stack)
+                return
+
     def _look(self, stack: str) -> Loads:
-        while (step := self.field.next_look(stack)) is not None:
-            yield from self._measure(*step)
+        with self.field.keeping(stack):
+            while (
+                self.share.takes_part() and (step := self.field.next_look(stack, self.share.host)) is not None
+            ):
+                yield from self._measure(*step)
 
     def _measure(
         self, candidate: Candidate, ask: Ask
     ) -> Generator[tuple[Candidate, Ask], Observation, Observation]:
         observed = yield candidate, ask
-        self.field.take(candidate, observed)
+        self.share.take(candidate, observed)
         return observed
 
-    def _refer(self) -> Loads:
-        """Measure the best of other hosts here, so that it leads here, too, where it is better."""
-        while not self._spent() and (found := self.refer()) is not None:
-            candidate, rps = found
-            rate = self.wanted.rate or rps
-            observed = yield from self._measure(candidate, Ask(self.wanted.seconds[0], rate=rate, fresh=True))
-            arm = self.field.arm_of(candidate)
-            if self._may_lead(arm):
-                yield from self._visit(arm, 1, observed.boot)
-
-    def _may_lead(self, arm: Arm) -> bool:
-        return arm is self.field.leader or self.field.contends(arm)
-
     def _spent(self) -> bool:
+        if not self.share.takes_part():
+            return True
         late = not self.goes_on() and (self.field.leader is not None or self.field.loads >= LEAST_LOADS)
         return late or self.field.raced >= self.wanted.most
 
@@ -866,45 +768,52 @@ class _Race:
             return arm.forecast.rps * FIRST
         return max(arm.forecast.rps * LOW, min(arm.forecast.rps * LOW_AT_MOST, self.wanted.slow_rate))
 
-    def _visit(self, arm: Arm, loads: int, boot: int = 0) -> Loads:
-        """Measure a candidate so many times, unless it is out before, on a start of its server: a new one, unless one
-        is named."""
-        for _ in range(loads):
-            if arm.out is not None or self._spent():
-                return
-            observed = yield from self._measure(arm.candidate, self._ask(arm, boot))
-            boot = observed.boot
-            if not self._may_lead(arm):
-                return
+    def _visit(self, arm: Arm, loads: int) -> Loads:
+        """Measure a candidate so many times, unless it is out before, on one new start of its server."""
+        boot = 0
+        with self.field.keeping(arm.candidate.label):
+            for _ in range(loads):
+                if arm.out is not None or self._spent():
+                    return
+                observed = yield from self._measure(arm.candidate, self._ask(arm, boot))
+                boot = observed.boot
+                if arm is not self.field.leader and not self.field.contends(arm):
+                    return
 
     # --- laps
 
     def _first_lap(self) -> Loads:
-        measured = [arm for arm in self.field.arms if arm.trials]
-        for each in sorted((arm for arm in self.field.arms if not arm.trials), key=self._promise):
-            yield from self._refer()
-            if self._spent():
-                return
-            if each.out is not None or not self.field.contends(each):
-                continue
-            if any(each.is_like(other) for other in measured):
-                continue
-            yield from self._visit(each, 3 if self.field.leader is None else 2)
-            if each.trials:
-                measured.append(each)
+        while not self._spent() and (arm := self._next_untried()) is not None:
+            yield from self._visit(arm, 3 if self.field.leader is None else 2)
+
+    def _next_untried(self) -> Arm | None:
+        tried = [arm for arm in self.field.arms if arm.trials or self._hosts_at(arm)]
+        left = [arm for arm in self.field.arms if not arm.trials and not self._hosts_at(arm)]
+        for arm in sorted(left, key=self._promise):
+            if arm.out is None and self.field.contends(arm) and not any(map(arm.is_like, tried)):
+                return arm
+        return None
+
+    def _hosts_at(self, arm: Arm) -> int:
+        return self.field.busy[arm.candidate.label]
 
     def _laps(self) -> Loads:
         """Measure the strongest that is left, and the leader, until nobody is."""
         while not self._spent():
-            yield from self._refer()
             left = [arm for arm in self.field.rivals() if self.field.contends(arm)]
-            if len(left) <= self.kept and all(arm.trials for arm in left):
+            if not left:
                 return
-            strongest = max(left, key=lambda arm: arm.upper)
-            yield from self._visit(strongest, 2)
+            strongest = max(left, key=lambda arm: (-self._hosts_at(arm), arm.upper))
+            others = sum(map(self._hosts_at, left))
+            if not (others and self._is_vague(self.field.leader, strongest)):
+                yield from self._visit(strongest, 2)
             leader = self.field.leader
-            if leader is not None and not leader.capped and not _is_known(leader, strongest):
+            if leader is not None and self._is_vague(leader, strongest):
                 yield from self._visit(leader, 2)
+
+    def _is_vague(self, leader: Arm | None, rival: Arm) -> bool:
+        """Whether the leader is to be measured once more, and no other host does it."""
+        return not (leader is None or leader.capped or self._hosts_at(leader) or _is_known(leader, rival))
 
     def _refine(self) -> Loads:
         """Try the leader's neighbours in what decides nothing while a server keeps up, and go on with those."""
@@ -914,7 +823,7 @@ class _Race:
         for arm in (self.field.arm_of(candidate) for candidate in self.refine(leader.candidate)):
             if self._spent():
                 return
-            if not arm.trials:
+            if not arm.trials and not self._hosts_at(arm):
                 yield from self._visit(arm, 2)
 
 
@@ -929,6 +838,21 @@ def _width(arm: Arm) -> float:
     return found.high / found.low
 
 
+def racing(
+    share: Share,
+    goes_on: Callable[[], bool] = lambda: True,
+    refine: Callable[[Candidate], Sequence[Candidate]] = lambda _: (),
+    looks_on: Callable[[], bool] = lambda: True,
+) -> Loads:
+    """Yield load after load until the best of a field is found; it may have taken loads in already.
+
+    `goes_on` says whether there is time, `refine` who else to try once somebody leads, `looks_on` whether there is time
+    to look at one stack more, in the order of the grid: the first two that can be are in any case. Several hosts may do
+    so at once: each ends where others are at what is left, and may be asked again when they are done.
+    """
+    return _Race(share, goes_on, refine, looks_on).run()
+
+
 def race(
     measure: Measure,
     field: Field,
@@ -936,17 +860,12 @@ def race(
     refine: Callable[[Candidate], Sequence[Candidate]] = lambda _: (),
     *,
     looks_on: Callable[[], bool] = lambda: True,
-    refer: Callable[[], tuple[Candidate, float] | None] = lambda: None,
 ) -> None:
-    """Measure until the best of a field is found; it may have taken loads in already.
-
-    `goes_on` says whether there is time, `refine` who else to try once somebody leads, `looks_on` whether there is time
-    to look at one stack more, in the order of the grid: the first two that can be are in any case. `refer` returns the
-    best of other hosts that was not measured here, with the rate that is expected of it; None: there is none.
+    """Measure by `measure`, on one host, until the best of a field is found (`racing`).
 
     Whatever `measure` raises ends the search.
     """
-    drive(_Race(field, field.wanted, goes_on, refine, looks_on, refer=refer).run(), measure)
+    drive(racing(whole(field), goes_on, refine, looks_on), measure)
 
 
 def drive(loads: Loads, measure: Measure) -> None:
@@ -957,49 +876,33 @@ def drive(loads: Loads, measure: Measure) -> None:
             candidate, ask = loads.send(measure(candidate, ask))
 
 
-def qualifying(
-    field: Field,
-    goes_on: Callable[[], bool],
-    looks_on: Callable[[], bool],
-    *,
-    more: Callable[[], Sequence[Candidate]],
-    refer: Callable[[], tuple[Candidate, float] | None],
-    take_over: Callable[[], Sequence[Candidate]],
-) -> Loads:
-    """Yield load after load until no more than the leader and `KEPT` others of some stacks may be the best.
-
-    Nothing is refined. `more` returns the candidates of the next stack, none where there is no more; `take_over` those
-    of a stack of which another host leaves some to this one; `refer` as of `race`.
-    """
-    return _Race(field, field.wanted, goes_on, lambda _: (), looks_on, more, refer, KEPT, take_over).qualify()
-
-
-def confirming(field: Field, confirms: Callable[[], float] = lambda: CONFIRM_S, host: str = "") -> Loads:
+def confirming(share: Share, confirms: Callable[[], float] = lambda: CONFIRM_S) -> Loads:
     """Yield load after load of the finalists in turn, on starts that are only for that.
 
     `confirms` says how long, in seconds, each load of one start more may be; 0: there is no time for it. Several hosts
     may do so at once: each ends where others are at what is left, and may be asked again when they are done.
     """
     for _ in range(MOST_VISITS):
-        arm, seconds = field.next_to_confirm(host), confirms()
-        if arm is None or arm.capped or not seconds:
+        field, seconds = share.field(), confirms()
+        arm = field.next_to_confirm(share.host)
+        if arm is None or arm.capped or not seconds or not share.takes_part():
             return
         with field.confirming(arm):
-            yield from _start(field, arm, seconds, host)
+            yield from _start(share, field, arm, seconds)
 
 
-def _start(field: Field, arm: Arm, seconds: float, host: str) -> Loads:
+def _start(share: Share, field: Field, arm: Arm, seconds: float) -> Loads:
     """Yield the loads of one start of a finalist."""
-    known, boot = arm.confirmed, 0
-    costs = isinstance(arm.known, Costs)
+    boot, costs = 0, isinstance(arm.known, Costs)
     for _ in range(CONFIRMING_COST if costs else CONFIRMING):
-        rate = field.wanted.rate
+        rate, known = field.wanted.rate, arm.confirmed
         if not costs:
-            rate = known.next(boot, host) if isinstance(known, Confirmed) else arm.mid
+            rate = known.next(boot, share.host) if isinstance(known, Confirmed) else arm.mid
         observed = yield arm.candidate, Ask(seconds, rate=rate, fresh=not boot, purpose=Purpose.CONFIRM)
-        field.take(arm.candidate, observed)
-        boot, known = observed.boot, arm.confirmed
-        if arm.out is not None or arm.capped:
+        share.take(arm.candidate, observed)
+        boot = observed.boot
+        # Without the loads of a host that was told apart, the start is to be judged anew.
+        if arm.out is not None or arm.capped or share.field() is not field:
             return
 
 
@@ -1016,5 +919,5 @@ def tune(
     """Search the best of a grid from its beginning, confirm it, and return what came of it."""
     field = Field(grid, wanted)
     race(measure, field, goes_on, refine, looks_on=looks_on)
-    drive(confirming(field, confirms), measure)
+    drive(confirming(whole(field), confirms), measure)
     return field.result(not goes_on())
