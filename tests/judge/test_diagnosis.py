@@ -100,6 +100,19 @@ def test_a_dose_that_costs_as_much_again_shows_what_the_fault_costs() -> None:
     assert found.effect["rps"].mid == pytest.approx(1000 / 6 - 100, rel=0.01)
 
 
+@pytest.mark.parametrize("ratio", [1.3, 1.7, 1.88, 1.95, 2.0, 2.3])
+def test_what_a_dose_shows_has_an_interval_however_much_of_the_time_the_fault_takes(ratio: float) -> None:
+    found = judge_arms(arms([100.0] * 4, [100.0 / ratio] * 4), ("rps",), "dose")
+    assert found is not None
+    lost = found.effect["rps"]
+    assert 0 < lost.low < 0.95 * lost.mid
+    assert lost.mid < 0.95 * lost.high
+    if ratio < 1.9:
+        assert lost.low < 100 / (2 - ratio) - 100 < lost.high
+    else:
+        assert lost.mid == pytest.approx(900)
+
+
 def test_a_dose_that_changes_nothing_is_no_cause() -> None:
     assert (
         ruled(judge_arms(arms([100, 102, 98, 101], [99, 101, 100, 100]), ("rps",), "dose"))

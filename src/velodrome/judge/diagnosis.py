@@ -42,8 +42,11 @@ KNEE = 0.95
 """Of the plateau, what the fewest connections reach that are enough."""
 RISES_BY = 1.05
 CALM = Restlessness(1.0, ())
-MOST_DOSE = 1.9
-"""Where twice the fault costs nearly twice the time, hardly any time is left without it."""
+DOSED_WITHIN = 0.05
+"""A dose is twice the fault within this part."""
+MOST_SHARES = (0.85, 0.9, 0.95)
+"""Of a request's time a fault takes so much at most, as the low end, middle and high end of an interval: where twice
+the fault costs nearly twice the time, hardly any is left without it, and how little is not known."""
 
 
 def slope(points: Sequence[Point], pairs: Sequence[tuple[float, float]]) -> Slope:
@@ -211,7 +214,7 @@ def _effect(arms: Arms, proof: str, most_rps: Interval | None) -> dict[str, Inte
     for metric in METRICS:
         as_it_is = _level(arms, metric)
         ratio = _better(arms, metric, proof).shown
-        times = [_undosed(end) if proof == "dose" else end for end in (ratio.low, ratio.mid, ratio.high)]
+        times = _undosed(ratio) if proof == "dose" else (ratio.low, ratio.mid, ratio.high)
         if metric in RISES:
             found[metric] = Interval(*(as_it_is * (factor - 1) for factor in times))
         else:
@@ -246,12 +249,16 @@ def _level(arms: Arms, metric: str) -> float:
     return math.exp(sum(map(math.log, values)) / len(values))
 
 
-def _undosed(ratio: float) -> float:
+def _undosed(ratio: Interval) -> tuple[float, float, float]:
     """Return how much better it would be without the fault, of which twice as much costs this ratio.
 
     A request takes T, and r·T with twice the fault: the fault takes (r - 1)·T, and without it (2 - r)·T are left.
     """
-    return 1 / (2 - min(ratio, MOST_DOSE))
+    low, mid, high = ratio.low - 1, ratio.mid - 1, ratio.high - 1
+    off = DOSED_WITHIN
+    shares = (min(low / (1 + off), low / (1 - off)), mid, max(high / (1 + off), high / (1 - off)))
+    least, middle, most = (1 / (1 - min(each)) for each in zip(shares, MOST_SHARES, strict=True))
+    return least, middle, most
 
 
 def rate_lost(as_it_is: SloRate, cured: SloRate) -> Interval | None:
