@@ -590,7 +590,7 @@ class Step:
     backlog_error_per_s: float | None = None
     """Its standard error."""
     final: bool = False
-    """Of a tuning over hosts: whether it is of the final, and not of the group of its host."""
+    """Of a tuning over hosts: whether it was made on the host of the proof."""
 
 
 # --- CPU shared with the load generator.

@@ -127,7 +127,7 @@ class Made:
 
     @property
     def final(self) -> bool:
-        """Whether it is of the final, where several hosts measure."""
+        """Whether it was made on the host of the proof, where several hosts measure."""
         return self.result.step is not None and self.result.step.final
 
 

@@ -14,6 +14,8 @@ interval, so that nobody leads because of a few lucky loads. That is successive 
 At the end the leader and the next are confirmed: measured in turn on starts of their own. Only these loads are in the
 intervals that are reported of the two, because those they were chosen by flatter (`knowing.py`).
 
+Several hosts may make the loads of one race (`Share`, `hosts.py`): each measures what no other does just now.
+
 Whatever is known is made of loads alone (`Field.take`): loads that are stored, taken in again in their order, come to
 the same.
 """
