@@ -88,7 +88,7 @@ def command(
     """Prove what is wrong with an app on a server, by experiments in which one thing changes."""
     with heavy:
         from velodrome.model.errors import BadOptionError  # noqa: PLC0415
-        from velodrome.report import diagnoses, diagnosis_page, writing  # noqa: PLC0415
+        from velodrome.report import diagnoses, writing  # noqa: PLC0415
         from velodrome.usecases import diagnose  # noqa: PLC0415
         from velodrome.usecases.terms import Knobs  # noqa: PLC0415
 
@@ -130,6 +130,8 @@ def command(
     if junit is not None:
         writing.write(junit, diagnoses.junit_text(found))
     if html is not None:
+        from velodrome.report import diagnosis_page  # noqa: PLC0415 - templates are slow to import
+
         diagnosis_page.write(html, found)
     if any(ANY in failing or cause.id in failing for cause in found.causes):
         sys.exit(FAILED)
