@@ -57,7 +57,7 @@ BEFORE_TESTS := rust-tests wheel $(filter lint,$(MAKECMDGOALS))
 # The wheel, or the one that is named, is installed where no compiler is found, as a stranger does it.
 WITH_WHEEL = VELODROME_WHEEL=$(if $(WHEEL),$(abspath $(WHEEL)),$$(ls $(CURDIR)/dist/*.whl)) $(PYTEST)
 test: $(BEFORE_TESTS)
-	cargo test --quiet --workspace
+	RUST_TEST_THREADS=4 cargo test --quiet --workspace # most of them wait, too
 	$(WITH_WHEEL) $(AT_ONCE) -m "not measured and not exhaustive"
 	$(PYTEST) -m "measured and not exhaustive"
 

@@ -137,8 +137,8 @@ async def present(address: talking.Address, security: talking.Security) -> list[
     at_once = asyncio.Semaphore(AT_ONCE)
 
     async def met(where: str, name: str) -> Player:
-        line = talking.Line(where, name, security)
         async with at_once:
+            line = talking.Line(where, name, security)
             return Player(line, json.loads(await line.call("velodrome_facts")))
 
     names = {where: str(worker.get("name") or where) for where, worker in known.items()}

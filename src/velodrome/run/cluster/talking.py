@@ -9,6 +9,7 @@ import socket
 from collections.abc import Collection, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -93,12 +94,19 @@ def security(scheme: str, folder: Path | None = None) -> Security:
     return Security(require_encryption=True, **fields)
 
 
+@lru_cache(maxsize=8)
+def _as_client(security: Security) -> dict[str, Any]:
+    """Return how to connect with these certificates; to read them takes 2 ms, and there may be thousands of agents."""
+    found: dict[str, Any] = security.get_connection_args("client")
+    return found
+
+
 class Line:
     """A connection to one agent or coordinator; made anew where it breaks."""
 
     def __init__(self, address: str, name: str, security: Security) -> None:
         self.address, self.name = address, name
-        self._rpc = rpc(address, timeout=CONNECT_S, connection_args=security.get_connection_args("client"))
+        self._rpc = rpc(address, timeout=CONNECT_S, connection_args=_as_client(security))
 
     async def call(self, operation: str, limit_s: float = ANSWER_S, **facts: Any) -> Any:
         """Return what the other side answers. Raises AgentLostError where it does not within the limit."""
