@@ -236,7 +236,7 @@ class HostShare:
     differs: bool = False
     """Whether that is more or less by more than settings are taken for equal."""
     apart: bool = False
-    """Whether it differs so clearly that its loads do not count."""
+    """Whether its loads do not count, because it differs clearly, or because most of them were spoilt."""
 
 
 @dataclass(frozen=True)

@@ -598,7 +598,7 @@ def _hosts(tuned: Tuned) -> Iterator[str]:
         if host.differs and (beside := host.beside_final) is not None:
             low, mid, high = (quantity.number(number, 2) for number in astuple(beside))
             line += f" The same settings did {mid} [{low}, {high}] times what they did on {home}."
-        line += " So its loads do not count." if host.apart else ""
+        line += " Its loads do not count." if host.apart else ""
         yield visible(line)
 
 

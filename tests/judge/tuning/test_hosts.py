@@ -41,6 +41,8 @@ class Hosts:
     """A host, and after how many loads of all it is lost."""
     broken: str = ""
     """A host where no server starts."""
+    restless: str = ""
+    """A host where nearly all loads are spoilt."""
     shared: SharedRace = field(default_factory=lambda: SharedRace(GRID, CAPACITY))
     stored: list[tuple[Candidate, Observation]] = field(default_factory=list)
     took_s: float = 0.0
@@ -114,6 +116,8 @@ class Hosts:
         observed = self.hosts[host](candidate, load)
         if host == self.broken:
             observed = Observation(load, failed="it ended with exit code 1")
+        if host == self.restless and len(self.stored) % 8:
+            observed = replace(observed, held=None, spoilt="other programs used 48 % of its CPU")
         observed = replace(observed, host=host, boot=1000 * sorted(self.hosts).index(host) + observed.boot)
         self.stored.append((candidate, observed))
         return observed
@@ -196,6 +200,24 @@ def test_a_host_on_which_a_stack_fails_that_another_serves_puts_no_setting_out(b
     assert not any(arm.out is Fate.FAILED for arm in hosts.shared.field.arms)
     assert not hosts.shared.field.lost
     assert hosts.chosen()[1] < 0.15
+
+
+@pytest.mark.parametrize("restless", ["a", "b"])
+def test_a_host_where_most_loads_are_spoilt_is_set_apart_and_puts_no_setting_out(restless: str) -> None:
+    hosts = Hosts(APPS[1], 0, {"a": 1.0, "b": 1.0}, restless=restless).run()
+    assert hosts.shared.apart == {restless}
+    assert hosts.shared.home != restless
+    assert not any(arm.spoilt for arm in hosts.shared.field.arms)
+    assert hosts.chosen()[1] < 0.15
+
+
+def test_where_all_hosts_are_restless_none_is_set_apart() -> None:
+    shared = SharedRace(GRID, CAPACITY)
+    ask, candidate = Ask(1.0, connections=1, purpose=Purpose.ALONE), GRID[0]
+    for number in range(40):
+        host = "ab"[number % 2]
+        shared.take(candidate, Observation(ask, spoilt="other programs", host=host, boot=number))
+    assert not shared.apart
 
 
 def test_a_host_that_differs_by_a_fifth_is_told_apart_and_what_it_had_decided_is_judged_anew() -> None:

@@ -8,9 +8,9 @@
 
 Hosts that are alike add to what starts of a server differ by, and the race has room for that. A host that is faster or
 slower would deceive it: what happens to be measured there looks better or worse than it is. So each host begins with a
-look at the same stack, and whatever two hosts measured of one setting shows by how much they differ.
-One that clearly does is set apart: all is judged anew without its loads, and it makes no more. Where hosts contradict
-each other, those stay that most others agree with.
+look at the same stack, and whatever two hosts measured of one setting shows by how much they differ. One that clearly
+does, or where most loads are spoilt, is set apart: all is judged anew without its loads, and it makes no more. Where
+hosts contradict each other, those stay that most others agree with.
 
 Whatever is known is made of loads alone, as in `racing.py`. So the loads of a host that is lost still count, and
 another measures what it had still to measure.
@@ -35,6 +35,9 @@ KNOWN = 2.0
 NORMAL, SURE = 1.96, 3.0
 """Standard deviations of an interval that is reported, and of one that sets a host apart: that is looked at after every
 load, so that 95 % would be wrong too often."""
+SOME_LOADS, RESTLESS, CALM = 6, 0.5, 0.25
+"""Of so many loads of a host that is left, more than the first part say nothing, because of other programs or its host;
+while of another host it is less than the second part."""
 
 Ratio = tuple[float, float]
 """The logarithm of one, and its variance."""
@@ -52,6 +55,12 @@ class _Own:
     looks: dict[str, bool] = field(default_factory=dict)
     """By stack, whether it answered when it was looked at."""
     loads: int = 0
+    spoilt: int = 0
+    """Of these, those that say nothing."""
+
+    @property
+    def spoilt_share(self) -> float:
+        return self.spoilt / self.loads
 
     def cost(self, of: tuple[str, bool]) -> Ratio:
         """Return what requests cost, over starts."""
@@ -128,6 +137,7 @@ class SharedRace:
         """Keep what a load says of its host."""
         own, stack = self._own.setdefault(observed.host, _Own()), candidate.contestant.stack
         own.loads += 1
+        own.spoilt += bool(observed.spoilt)
         if observed.ask.connections:
             own.looks[stack] = own.looks.get(stack, True) and not observed.failed
         if observed.ask.purpose is not Purpose.ALONE and observed.cpu_us:
@@ -147,6 +157,11 @@ class SharedRace:
     def _tell_apart(self, host: str) -> None:
         """Set hosts apart that differ from that of the claim, once a host has made a load more."""
         alike = [other for other in sorted(self._own) if other not in self.apart]
+        if host in alike and self._is_restless(host, alike):
+            self.apart.add(host)
+            alike.remove(host)
+            self.home = self.busiest(alike) if self.home == host else self.home
+            self._judge_anew()
         if host in self.apart or not any(self._differ(host, other) for other in alike if other != host):
             return
         differ = {
@@ -162,6 +177,12 @@ class SharedRace:
             self.home = home
             self.apart |= differ[home]
             self._judge_anew()
+
+    def _is_restless(self, host: str, alike: Sequence[str]) -> bool:
+        """Whether most loads of a host say nothing, where another shows that they could."""
+        known = [self._own[other] for other in alike if self._own[other].loads >= SOME_LOADS]
+        restless = self._own[host] in known and self._own[host].spoilt_share > RESTLESS
+        return restless and any(own.spoilt_share < CALM for own in known)
 
     def _differ(self, one: str, other: str) -> bool:
         """Whether two hosts clearly differ: a stack fails on one of them only, or settings do more or less there, or
