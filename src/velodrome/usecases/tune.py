@@ -886,14 +886,14 @@ class Replayed:
                 if made.final and made.host != shared.home:
                     shared.claim_at(made.host)
                 if raced:
-                    shared.take(shared.candidate_of(made.contestant), made.observed)
+                    shared.take(self.candidate_of(made.contestant), made.observed)
             elif raced:
-                self.field.take(self.field.candidate_of(made.contestant), made.observed)
+                self.field.take(self.candidate_of(made.contestant), made.observed)
         return found
 
     def candidate_of(self, contestant: Contestant) -> Candidate:
         """Return a candidate of the grid, or a neighbour of one. Raises KeyError for none of these."""
-        return (self.shared or self._field).candidate_of(contestant)
+        return self.field.candidate_of(contestant)
 
     def checks_that_count(self, checks: Sequence[Result]) -> list[Result]:
         """Return those that were made where what is claimed is measured."""

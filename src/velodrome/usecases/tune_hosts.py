@@ -2,12 +2,12 @@
 
     best_setting(spec, search, lab, follower, folder)
 
-Which of their loads count says `judge/tuning/hosts.py`. Three things are here, each
-of which says what goes over the wire: `Hosts`, by which the command asks hosts for one load after the other; what it
-asks for, and stores so that `velodrome judge` and `--resume` make the same of the folder; and `_HostTuning`, which does
-it on each host (`python -m velodrome.usecases.tune_hosts`, a process of the agent's). A server stays up from one load
-to the next, and a host is held from the preparation to the end of that process, as a tuning on one machine holds it.
-One agent of each host is used: a second one would wait for the first, and stands by in case that is lost.
+Which of their loads count says `judge/tuning/hosts.py`. Three things are here, each of which says what goes over the
+wire: `Hosts`, by which the command asks hosts for one load after the other; what it asks for, and stores so that
+`velodrome judge` and `--resume` make the same of the folder; and `_HostTuning`, which does it on each host (`python -m
+velodrome.usecases.tune_hosts`, a process of the agent's). A server stays up from one load to the next, and a host is
+held from the preparation to the end of that process, as a tuning on one machine holds it. One agent of each host is
+used: a second one would wait for the first, and stands by in case that is lost.
 
     with reach_hosts(address, security, needs) as found:
         found.begin(plan, study, lab, follower)

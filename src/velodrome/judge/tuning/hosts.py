@@ -17,7 +17,7 @@ another measures what it had still to measure.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 
 from velodrome.judge.statistics import of_logs
@@ -25,7 +25,6 @@ from velodrome.judge.tuning.knowing import REPORTED, Spread
 from velodrome.judge.tuning.racing import INDIFFERENT, USUAL, Arm, Field, Share, new_arm
 from velodrome.model.measurement import Purpose
 from velodrome.model.quantity import Interval
-from velodrome.model.trial import Contestant
 from velodrome.model.tuning import Candidate, HostShare, Observation, Tuned, Wanted
 
 STARTS_VARY = 0.1
@@ -88,10 +87,6 @@ class SharedRace:
         """Return what a host sees and does of the race."""
         return Share(lambda: self.field, self.take, host, lambda: host not in self.apart)
 
-    def candidate_of(self, contestant: Contestant) -> Candidate:
-        """Return a candidate of the grid, or a neighbour of one. Raises KeyError for none of these."""
-        return Field(self.grid, self.wanted).candidate_of(contestant)
-
     def claim_at(self, host: str) -> None:
         """Have what is claimed be measured on a host, and judge by hosts that are like it."""
         self.home = host
@@ -125,10 +120,8 @@ class SharedRace:
 
     def _judge_anew(self) -> None:
         self.field, self._skipped = Field(self.grid, self.wanted), set()
-        for looks in (
-            True,
-            False,
-        ):  # others may have measured a stack before one that counts had looked at it
+        # Looks first: others may have measured a stack before one that counts had looked at it.
+        for looks in (True, False):
             for candidate, observed in self._taken:
                 if observed.host not in self.apart and bool(observed.ask.connections) is looks:
                     self._take(candidate, observed)
@@ -157,12 +150,13 @@ class SharedRace:
     def _tell_apart(self, host: str) -> None:
         """Set hosts apart that differ from that of the claim, once a host has made a load more."""
         alike = [other for other in sorted(self._own) if other not in self.apart]
-        if host in alike and self._is_restless(host, alike):
-            self.apart.add(host)
+        if host in self.apart:
+            return
+        if self._is_restless(host, alike):
             alike.remove(host)
-            self.home = self.busiest(alike) if self.home == host else self.home
-            self._judge_anew()
-        if host in self.apart or not any(self._differ(host, other) for other in alike if other != host):
+            self._set_apart({host}, self.busiest(alike) if self.home == host else self.home)
+            return
+        if not any(self._differ(host, other) for other in alike if other != host):
             return
         differ = {
             one: {other for other in alike if other != one and self._differ(one, other)} for one in alike
@@ -174,9 +168,12 @@ class SharedRace:
 
         home = min(alike, key=odd)
         if differ[home]:
-            self.home = home
-            self.apart |= differ[home]
-            self._judge_anew()
+            self._set_apart(differ[home], home)
+
+    def _set_apart(self, hosts: Collection[str], home: str) -> None:
+        self.home = home
+        self.apart.update(hosts)
+        self._judge_anew()
 
     def _is_restless(self, host: str, alike: Sequence[str]) -> bool:
         """Whether most loads of a host say nothing, where another shows that they could."""

@@ -806,8 +806,8 @@ class _Race:
             if not left:
                 return
             strongest = max(left, key=lambda arm: (-self._hosts_at(arm), arm.upper))
-            others = sum(map(self._hosts_at, left))
-            if not (others and self._is_vague(self.field.leader, strongest)):
+            # With another host at a rival, the leader's turn has come here: what decides is their difference.
+            if not (any(map(self._hosts_at, left)) and self._is_vague(self.field.leader, strongest)):
                 yield from self._visit(strongest, 2)
             leader = self.field.leader
             if leader is not None and self._is_vague(leader, strongest):
