@@ -3,9 +3,11 @@
 from pathlib import Path
 
 import pytest
+from tests.judge import made
 
 import velodrome as vd
 from velodrome.api.loads import Loaded
+from velodrome.judge.loaded import Block, Blocks
 from velodrome.model.errors import LoadRefusedError, MissingLibraryError, NothingAnsweredError, UsageError
 
 SHOP = """
@@ -66,7 +68,20 @@ def test_blocks_are_rows_of_a_table_and_a_notebook_shows_figures(loaded: Loaded)
     html = loaded._repr_html_()
     assert "<td>p99</td>" in html
     assert html.count("<tr>") == html.count("</tr>")
-    assert ": throughput 300" in repr(loaded)
+    assert f": {loaded.throughput!r}, " in repr(loaded)
+
+
+def test_what_came_of_a_load_is_shown_with_its_figures() -> None:
+    # Made-up blocks: a block that a real server answers takes a few milliseconds more than its requests fall due in.
+    blocks = [
+        made.measured(made.trial("uvicorn", block=n, load=made.OPEN), rps=300, latencies_ms=[5.0] * 600)
+        for n in range(5)
+    ]
+    shown = repr(Loaded("shop:app", Blocks(made.OPEN, tuple(map(Block.of, blocks)))))
+    assert shown.startswith("<shop:app under open loop, ")
+    assert ": throughput 300" in shown
+    assert ", p50 5" in shown
+    assert ", errors 0" in shown
 
 
 @pytest.mark.measured
