@@ -472,12 +472,16 @@ class Field:
 
     @property
     def best(self) -> Arm | None:
-        """Who is recommended: the finalist that does most at least, by the loads that confirm it."""
+        """Who is recommended: the finalist that does most, by the loads that confirm it.
+
+        By the estimates: lower ends of a few starts differ more by chance than finalists do, and are higher where there
+        are more starts.
+        """
         finalists = self.finalists
         if len(finalists) < 2 or any(finalist.starts < LEAST_BOOTS for finalist in finalists):
             return finalists[0] if finalists else None
         first, second = finalists
-        return second if second.reported.low > first.reported.low * (1 + INDIFFERENT) else first
+        return second if second.reported.mid > first.reported.mid * (1 + INDIFFERENT) else first
 
     def next_to_confirm(self, host: str = "") -> Arm | None:
         """Return which finalist is measured next on a host; None: all is done, or other hosts are at what is left.
