@@ -644,7 +644,8 @@ SETTLED = 1.08
 """The ends of the leader's interval are no further apart at the end of a race, if the budget allows."""
 KNOWN_BOOTS = 3
 """Of a leader with so many starts, further ones tell less than those of a rival that is known less well: in 240
-simulated searches that takes 29 % off the time of the race, and what is chosen is 1.4 % below the best as before."""
+simulated searches that takes 29 % off the time of the race, and what is chosen is as good. With two starts it were 13 %
+less once more, and the choice 1.55 % below the best where it is 1.34 % with three."""
 LEAST_LOOKS = 2
 """Stacks that are looked at however late it is: of one alone nobody says that it is the best."""
 LEAST_LOADS = 3
