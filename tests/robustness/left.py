@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import psutil
+from tests.run.supervision.ends import lives
 
 from velodrome.run.machine import limits
 from velodrome.run.supervision.scratch import MARK
@@ -52,15 +53,8 @@ def supervisors(velodrome: int, token: str) -> tuple[list[int], list[int]]:
 
 
 def living(processes: list[psutil.Process]) -> list[psutil.Process]:
-    """Return those that have not ended; a number that was given to another counts as ended."""
-    found = []
-    for process in processes:
-        try:
-            if process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
-                found.append(process)
-        except psutil.NoSuchProcess:
-            continue
-    return found
+    """Return those that have not ended."""
+    return [process for process in processes if lives(process)]
 
 
 def folders(velodrome: int, place: Path = Path("/tmp")) -> list[Path]:

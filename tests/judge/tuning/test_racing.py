@@ -6,7 +6,17 @@ import pytest
 from tests.judge.tuning.servers import APPS, CPUS, App, Servers, candidates, regret
 
 from velodrome.judge.tuning.knowing import LEAST_BOOTS
-from velodrome.judge.tuning.racing import MORE_BOOTS, MOST_BOOTS, Field, confirming, drive, race, tune, whole
+from velodrome.judge.tuning.racing import (
+    MORE_BOOTS,
+    MOST_BOOTS,
+    Arm,
+    Field,
+    confirming,
+    drive,
+    race,
+    tune,
+    whole,
+)
 from velodrome.model.measurement import Purpose
 from velodrome.model.tuning import Ask, Candidate, Fate, Goal, Observation, TuneEnding, Wanted
 
@@ -288,6 +298,30 @@ def test_the_leader_is_who_does_most_by_the_lower_end_of_its_interval() -> None:
     field.take(little.candidate, Observation(Ask(2.0, rate=rate * 0.9), rate * 0.9, held=True, boot=14))
     assert little.mid > known.mid
     assert field.leader is known
+
+
+def test_the_finalist_with_the_higher_estimate_is_best_though_fewer_starts_know_it_less_well() -> None:
+    field = Field(GRID, CAPACITY)
+    race(Servers(APPS[3], 1, wrong=0.0), field)
+    first, second = field.finalists
+    boot = 1000
+
+    def start(arm: Arm, threshold: float) -> None:
+        nonlocal boot
+        boot += 1
+        for part in (0.97, 0.99, 1.01, 1.03):
+            rate = threshold * part
+            ask = Ask(3.0, rate=rate, purpose=Purpose.CONFIRM)
+            field.take(arm.candidate, Observation(ask, rate, part < 1.0, boot=boot))
+
+    middle = first.mid
+    for around in (0.99, 1.0, 1.01, 1.0, 1.0):
+        start(first, middle * around)
+    for around in (1.0, 1.06, 1.12):
+        start(second, middle * around)
+    assert second.reported.mid > 1.03 * first.reported.mid
+    assert second.reported.low < first.reported.low
+    assert field.best is second
 
 
 def test_the_two_best_are_confirmed_in_turn_each_on_starts_of_its_own_that_are_warmed_up() -> None:

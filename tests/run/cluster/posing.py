@@ -5,9 +5,10 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
 import psutil
+from tests.run.supervision.ends import lives
 
 HOST = "127.0.0.1"
 AGENT = """
@@ -47,12 +48,7 @@ def races_of(agent_pid: int) -> list[psutil.Process]:
 
 def alive(processes: Sequence[psutil.Process]) -> list[psutil.Process]:
     """Return those that run; whoever is to reap orphans here may be slow at it."""
-    found = []
-    for process in processes:
-        with suppress(psutil.Error):
-            if process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
-                found.append(process)
-    return found
+    return [process for process in processes if lives(process)]
 
 
 def eventually(true: Callable[[], bool], within_s: float = 60.0) -> bool:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from tests.run.supervision.ends import lives
 
 from velodrome.model.errors import (
     DriverError,
@@ -47,7 +48,10 @@ def until(true: Callable[[], object], seconds: float = 10) -> None:
 
 
 def alive(pid: int) -> bool:
-    return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    try:
+        return lives(psutil.Process(pid))
+    except psutil.NoSuchProcess:
+        return False
 
 
 def test_output_errors_and_status_come_back() -> None:

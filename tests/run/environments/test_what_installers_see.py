@@ -14,6 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 from tests.run.environments import packages
+from tests.run.supervision.ends import lives
 
 from velodrome.guest import catalog
 from velodrome.guest.client import Client
@@ -198,13 +199,6 @@ def until(true: object, seconds: float = 20.0) -> None:
     while not true():
         assert time.monotonic() < end
         time.sleep(0.02)
-
-
-def lives(process: psutil.Process) -> bool:
-    try:
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
 
 
 def locks(path: Path) -> bool:

@@ -1,7 +1,7 @@
 """Whether processes have ended."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import psutil
 
@@ -15,5 +15,13 @@ def eventually(true: Callable[[], bool], within_s: float = 10.0) -> bool:
     return True
 
 
-def gone(processes: list[psutil.Process]) -> bool:
-    return not any(process.is_running() and process.status() != psutil.STATUS_ZOMBIE for process in processes)
+def lives(process: psutil.Process) -> bool:
+    """Whether a process runs; a number that was given to another is an end, and so is waiting to be reaped."""
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:  # it ended between the two
+        return False
+
+
+def gone(processes: Iterable[psutil.Process]) -> bool:
+    return not any(map(lives, processes))

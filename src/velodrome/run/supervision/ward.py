@@ -210,7 +210,7 @@ class Ward:
         output = write if self._stdout is None else self._stdout
         try:
             self._warden = subprocess.Popen(
-                python.alone(str(WARDEN), str(theirs.fileno())),
+                python.alone_by_main(WARDEN, str(theirs.fileno())),
                 pass_fds=(theirs.fileno(), write, output, self._held[0], *self._keeps),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,

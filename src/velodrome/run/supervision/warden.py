@@ -2,15 +2,18 @@
 
     velodrome ──socket──▶ sentinel ──fork──▶ warden ──fork──▶ server ──▶ its workers
 
-Run by file path, `python -I -S warden.py FD`, so that it starts in 20 ms and needs nothing installed. FD is
-a socket: the order (see `ward.py`) comes in as a line of JSON, reports go out as such lines, and its end
-means that velodrome is gone, however it went. As a child subreaper (Linux) the warden inherits every orphan
-of the tree, so no double fork escapes. The sentinel is its first self: a subreaper that does nothing but wait,
-and ends the tree when the warden was killed. Elsewhere there is no sentinel, and the child's process group is killed.
+Run with the standard library alone (`python.alone_by_main`), so that it starts in 20 ms and needs nothing installed.
+Its last argument is the number of a socket: the order (see `ward.py`) comes in as a line of JSON, reports go out as
+such lines, and its end means that velodrome is gone, however it went. As a child subreaper (Linux) the warden inherits
+every orphan of the tree, so no double fork escapes. The sentinel is its first self: a subreaper that does nothing but
+wait, and ends the tree when the warden was killed. Elsewhere there is no sentinel, and the child's process group is
+killed.
 
 Nothing that is not of the tree gets a signal: see `send`. A tree that forks while it is ended is killed as a whole by
 its control group where the kernel can (`kill_group`), else stopped before it is killed (`end_all`).
 """
+
+from __future__ import annotations
 
 import contextlib
 import ctypes
@@ -19,13 +22,16 @@ import json
 import os
 import resource
 import select
-import shutil
 import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NoReturn
+from collections.abc import Mapping
+
+TYPE_CHECKING = False  # typing's own, without typing, which is a tenth of the start
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any, NoReturn
 
 LINUX = sys.platform == "linux"
 PR_SET_PDEATHSIG = 1
@@ -229,6 +235,8 @@ def remove_group(group: str, seconds: float = 2.0) -> bool:
 
 def clear(folder: str) -> None:
     """Remove a folder with all in it, also what its owner may not enter. Follows no symbolic link."""
+    import shutil  # noqa: PLC0415 - seldom needed, and a tenth of the start
+
     shutil.rmtree(folder, ignore_errors=True)
     if os.path.isdir(folder) and not os.path.islink(folder) and os.geteuid() != 0:
         os.chmod(folder, 0o700)
@@ -645,7 +653,7 @@ def become(order: dict[str, Any], pipe: int) -> NoReturn:
 
 def main() -> None:
     """Read one order from the socket and see it through."""
-    control = socket.socket(fileno=int(sys.argv[1]))
+    control = socket.socket(fileno=int(sys.argv[-1]))
     control.set_inheritable(False)
     data = b""
     while b"\n" not in data:
