@@ -57,7 +57,9 @@ BEFORE_TESTS := rust-tests wheel $(filter lint,$(MAKECMDGOALS))
 # The wheel, or the one that is named, is installed where no compiler is found, as a stranger does it.
 WITH_WHEEL = VELODROME_WHEEL=$(if $(WHEEL),$(abspath $(WHEEL)),$$(ls $(CURDIR)/dist/*.whl)) $(PYTEST)
 test: $(BEFORE_TESTS)
-	RUST_TEST_THREADS=4 cargo test --quiet --workspace # most of them wait, too
+	@# Most tests in Rust wait, too. Meanwhile pytest compiles its tests, which four workers would do each for itself.
+	nice -n 19 $(PYTEST) --collect-only -qq >/dev/null & \
+	  RUST_TEST_THREADS=4 cargo test --quiet --workspace; failed=$$?; wait; exit $$failed
 	$(WITH_WHEEL) $(AT_ONCE) -m "not measured and not exhaustive"
 	$(PYTEST) -m "measured and not exhaustive"
 
