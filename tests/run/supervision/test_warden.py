@@ -15,7 +15,7 @@ import pytest
 from tests.run.supervision.ends import eventually, gone
 
 from velodrome.model.errors import StartRefusedError
-from velodrome.run.supervision import warden
+from velodrome.run.supervision import python, warden
 from velodrome.run.supervision.scratch import MARK
 from velodrome.run.supervision.ward import WARDEN, Exit, Group, Order, Ward
 
@@ -346,7 +346,7 @@ def test_velodrome_gone_before_its_server_is_up_leaves_nothing(tmp_path: Path) -
     code = f"import time; open({str(tmp_path / 'up')!r}, 'w').close(); time.sleep(600)"
     output, spare = os.open(os.devnull, os.O_WRONLY), os.open(os.devnull, os.O_RDONLY)
     plain = asdict(order(code)) | {"stdio": [0, output, output], "lock": [spare, "/no/such/lock"]}
-    argv = [PYTHON, "-I", "-S", str(WARDEN), str(theirs.fileno())]
+    argv = python.alone_by_main(WARDEN, str(theirs.fileno()))
     keep = (theirs.fileno(), output, spare)
     with subprocess.Popen(argv, pass_fds=keep, stdin=subprocess.DEVNULL) as warden:
         theirs.close()

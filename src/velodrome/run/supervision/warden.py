@@ -684,7 +684,3 @@ def fork() -> int:
         return os.fork() if LINUX else -1
     except OSError:
         return -1  # the child will not be forked either, and that is reported
-
-
-if __name__ == "__main__":
-    main()
