@@ -11,6 +11,7 @@ for the best of many cells and against the choice, and by measuring the two agai
 import argparse
 import json
 import random
+import shutil
 import sys
 import time
 from collections.abc import Iterator
@@ -118,7 +119,10 @@ def cell(app: App, lab: Lab, candidate: Candidate) -> dict[str, Any]:
 
 
 def tuned(app: App, lab: Lab, folder: Path) -> dict[str, Any]:
-    """Tune once; every measurement is kept in the folder, which must not be there yet."""
+    """Tune once; every measurement is kept in the folder. What a search that was stopped left there is measured anew,
+    so that the seconds are those of one search.
+    """
+    shutil.rmtree(folder, ignore_errors=True)
     spec = tuning.Search(
         trial(app, Contestant("")),
         tuple(lab.stacks[name] for name in STACKS),
