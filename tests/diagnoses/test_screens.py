@@ -748,6 +748,45 @@ def test_of_coroutines_and_greenlets_only_the_one_that_serves_is_accused() -> No
     assert isinstance(catalogue()["driver-not-green"].screen(coroutines), Absent)
 
 
+def test_work_for_clients_that_left_is_no_fault_where_no_handler_can_learn_of_it() -> None:
+    fault, seen = catalogue()["no-cancel"], SUSPICIOUS["no-cancel"]
+    assert isinstance(fault.screen(seen), Suspect)
+    assert isinstance(fault.screen(replace(seen, interface="wsgi")), Absent)
+    assert fault.look is not None
+    assert fault.look(replace(SETTING, interface="wsgi")) is None
+    assert fault.look(replace(SETTING, interface="asgi")) is not None
+
+
+def test_workers_that_live_longer_than_the_load_are_not_ruled_out_where_their_life_is_known() -> None:
+    fault, knobs = catalogue()["recycle-together"], {**SETTING.knobs, "max_requests": 100_000}
+    unseen = meeting("recycle-together", 0, 0, setting=replace(SETTING, workers=4))
+    assert isinstance(fault.screen(unseen), Absent)
+    known = replace(unseen.setting, knobs=knobs)
+    assert isinstance(fault.screen(replace(unseen, setting=known)), Unknown)
+    assert fault.look is not None
+    probe, usual = fault.look(known), fault.look(unseen.setting)
+    assert probe is not None
+    assert usual is not None
+    assert probe.settings["longest_s"] > usual.settings["longest_s"] == 0
+
+
+def test_a_slow_app_gets_fewer_bursts_that_show_what_stays_in_arenas() -> None:
+    def swell(rps: float) -> Probe:
+        slope = rising(40)
+        points = tuple(replace(point, rps=rps) for point in slope.points)
+        found = catalogue()["arenas"].screen(
+            replace(SUSPICIOUS["arenas"], slope=replace(slope, points=points))
+        )
+        assert isinstance(found, Suspect)
+        probe = found.experiments[0].probe
+        assert probe is not None
+        return probe
+
+    fast, slow = swell(2000.0), swell(10.0)
+    assert (fast.settings["bursts"], slow.settings["bursts"]) == (8, 3)
+    assert slow.seconds > 3 * 6.4
+
+
 def test_native_threads_that_do_not_compute_take_no_cpu_from_each_other() -> None:
     seen = replace(SUSPICIOUS["native-threads"], slope=rising(1, cpus=0.1))
     assert isinstance(catalogue()["native-threads"].screen(seen), Absent)
@@ -764,6 +803,18 @@ def test_native_threads_and_the_one_that_calls_them_are_too_many_beyond_the_cpus
     watched = replace(seen.watched, threads={NATIVE: threads})
     full = replace(seen, watched=watched, server_cpus=cpus, workers=1, slope=rising(1, cpus=float(cpus)))
     assert isinstance(catalogue()["native-threads"].screen(full), Suspect) is crowded
+
+
+@pytest.mark.parametrize(("limited", "cpus"), [(False, 1), (True, 1), (False, 2)])
+def test_what_one_cpu_hides_of_native_threads_is_no_acquittal_unless_they_are_limited(
+    limited: bool, cpus: int
+) -> None:
+    alone = SUSPICIOUS["native-threads"]
+    assert alone.watched is not None
+    watched = replace(alone.watched, threads={}, limited=limited)
+    seen = replace(alone, watched=watched, server_cpus=cpus, slope=rising(1, cpus=float(cpus)))
+    hidden = cpus == 1 and not limited
+    assert isinstance(catalogue()["native-threads"].screen(seen), Unknown if hidden else Absent)
 
 
 def test_one_thread_for_blas_is_also_in_the_environment_that_the_app_starts_in() -> None:

@@ -64,6 +64,8 @@ def test_every_stack_that_ships_names_an_interface_and_real_knobs() -> None:
             "keepalive",
             "limit_concurrency",
             "preload",
+            "max_requests",
+            "max_requests_jitter",
         }
         assert set(stack.knobs) <= known, stack.name
         assert stack.concurrency in CONCURRENCY, stack.name

@@ -33,7 +33,7 @@ from velodrome.model.errors import NoServerError, TooSlowError, UnknownNameError
 from velodrome.model.load import Limits
 from velodrome.model.quantity import Interval
 from velodrome.model.search import Ending, RateCapacity, RateFound
-from velodrome.model.symptoms import Called, InUse, Symptoms, Waits
+from velodrome.model.symptoms import Called, InUse, Setting, Symptoms, Waits
 from velodrome.model.trial import Contestant
 from velodrome.report import diagnosis_page, schema
 from velodrome.report.diagnoses import diagnosis_lines
@@ -606,6 +606,21 @@ def test_half_of_the_budget_is_left_for_experiments_whatever_looks_take(
     assert met == looked
     assert failed == []
     assert case._postponed == {"first", "second", "third"} - set(looked)
+
+
+def test_what_the_loads_speak_for_is_looked_at_first_and_what_ends_the_server_last(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def ending(_: Setting) -> Probe:
+        return replace(PROBE, about="last", ends=True)
+
+    monkeypatch.setattr(doctor, "symptoms", lambda *_: SEEN)
+    monkeypatch.setattr(doctor, "glances", lambda _: {"third": "workers are replaced", "last": "too"})
+    faults = [looking("first", 1.0), replace(suspected("last"), look=ending), looking("third", 3.0)]
+    case = Scripted(faults, {})
+    load = SimpleNamespace(trial=case._trial)
+    standing = cast(Standing, SimpleNamespace(loads=[load]))
+    assert [name for name, _ in case._likely_first(case._looks(), standing)] == ["third", "first", "last"]
 
 
 def test_what_there_was_no_time_to_look_at_is_not_tried_and_no_app_is_healthy_by_that() -> None:

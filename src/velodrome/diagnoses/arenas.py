@@ -11,6 +11,9 @@ LEAST = 0.2
 STAYS = 0.25
 """Of what the further arenas held, what has to stay: some of it may be in use, and the other arm keeps a little too."""
 VARIABLE = "MALLOC_ARENA_MAX"
+CONNECTIONS = 64
+MOST, FEWEST, ALL_S = 8, 3, 12.0
+"""Bursts after which memory is looked at, as many as these seconds are enough for."""
 
 
 def look(setting: Setting) -> Probe:
@@ -36,12 +39,15 @@ def screen(seen: Symptoms) -> Screened:
         f"{found.met.figures.get('arenas', 0):.0f} arenas hold {held / 1e6:.0f} MB at rest",
         f"{VARIABLE}=1",
     )
+    rps = seen.slope.plateau.rps if seen.slope else 0.0
+    burst_s = 1.0 + (CONNECTIONS / rps if rps else 0.0)
+    bursts = max(min(int(ALL_S / burst_s), MOST), FEWEST)
     probe = Probe(
         "swell",
-        "8 bursts of 64 connections, with rest after each",
+        f"{bursts} bursts of {CONNECTIONS} connections, with rest after each",
         f"after which {STAYS * held / 1e6:.0f} MB or more stay",
-        {"least": STAYS * held},
-        seconds=8.0,
+        {"least": STAYS * held, "bursts": bursts},
+        seconds=(bursts + 1) * burst_s,
         worth=0.5,
     )
     fewer = Treatment(f"{VARIABLE}=1", environment={VARIABLE: "1"})

@@ -51,6 +51,8 @@ class Experiment:
     the dose: the arm as it is gets the probe without it."""
     seen_by: Treatment = AS_IT_IS
     """What both arms have besides: an instrument that intrudes, or what costs as much as the treatment, without it."""
+    leaves_memory: bool = False
+    """Whether what it proves is memory that requests leave behind, of which the line that allocates it can be found."""
 
 
 def statements_longer(

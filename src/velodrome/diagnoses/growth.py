@@ -23,13 +23,12 @@ def screen(seen: Symptoms) -> Screened:
     if not seen.setting.plain:
         return Unknown(f"{sentence}: its requests cannot be sent by hand")
     cure = Cure(
-        "bound what is kept from request to request (a cache with a largest size, a list that is emptied); "
-        "tracemalloc, compared before and after some thousand requests, names the line that allocates it",
+        "bound what is kept from request to request: a cache with a largest size, a list that is emptied",
         "what outlives its request",
     )
     probe = growing("that leave more memory in use", least=LEAST_BYTES)
     objects = Treatment("live objects counted", {"live-blocks": True})
-    dose = Experiment(AS_IT_IS, 0, cure, proof="dose", probe=probe, seen_by=objects)
+    dose = Experiment(AS_IT_IS, 0, cure, proof="dose", probe=probe, seen_by=objects, leaves_memory=True)
     return Suspect(0.7, f"{sentence}: {significant(grown.each)} bytes each", (dose,), (evidence,), loss=0.2)
 
 

@@ -1,20 +1,12 @@
 """BLAS and OpenMP start a thread for each CPU they see, in every worker: together far more than can run."""
 
 from velodrome.diagnoses.fault import Absent, Experiment, Fault, Screened, Suspect, Unknown, filling
-from velodrome.guest.injected.heartbeat import NATIVE
+from velodrome.guest.injected.heartbeat import NATIVE, NATIVE_LIMITS
 from velodrome.model.diagnosis import Cure, Evidence, Treatment
 from velodrome.model.symptoms import Symptoms
 
 BUSY = 0.5
 """CPUs in use under full load, over those it has."""
-VARIABLES = (
-    "OMP_NUM_THREADS",
-    "OPENBLAS_NUM_THREADS",
-    "MKL_NUM_THREADS",
-    "BLIS_NUM_THREADS",
-    "VECLIB_MAXIMUM_THREADS",
-    "NUMEXPR_NUM_THREADS",
-)
 
 
 def screen(seen: Symptoms) -> Screened:
@@ -31,10 +23,17 @@ def screen(seen: Symptoms) -> Screened:
         f"{cpus:.2f} of them busy"
     )
     evidence = Evidence("threads", sentence, {"threads": threads, "cpus": seen.server_cpus})
+    busy = cpus >= BUSY * seen.server_cpus
+    if not threads and seen.server_cpus == 1 and busy and not watched.limited:
+        each = f", in each of {seen.workers} workers" if seen.workers > 1 else ""
+        return Unknown(
+            "on one CPU these libraries compute in one thread, and nothing limits them: on more they take a thread for "
+            f"each CPU{each}. Examine it with --cpus 2 or more, or start it with OMP_NUM_THREADS=1"
+        )
     # The thread that calls the library computes as well.
     if not threads or (threads + 1) * seen.workers <= seen.server_cpus:
         return Absent(sentence, (evidence,))
-    if cpus < BUSY * seen.server_cpus:
+    if not busy:
         return Absent(f"{sentence}: they do not compute", (evidence,))
     cure = Cure(
         "one thread for each worker: requests are what runs in parallel",
@@ -43,7 +42,7 @@ def screen(seen: Symptoms) -> Screened:
         "OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1",
     )
     treatment = Treatment(
-        "one thread for BLAS and OpenMP", {"native-threads": 1}, environment=dict.fromkeys(VARIABLES, "1")
+        "one thread for BLAS and OpenMP", {"native-threads": 1}, environment=dict.fromkeys(NATIVE_LIMITS, "1")
     )
     return Suspect(
         min(0.9, 0.4 + 0.1 * threads * seen.workers / seen.server_cpus),

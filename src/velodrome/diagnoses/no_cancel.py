@@ -9,8 +9,16 @@ LEAST, WORTH = 0.5, 0.4
 worth a diagnosis: a few that had not got their turn when their clients left are no reason to change an app."""
 
 
-def look(setting: Setting) -> Probe:
-    """Have clients leave a third into their requests."""
+WSGI = frozenset({"wsgi", "django_wsgi", "flask"})
+"""Interfaces that cannot tell a handler that its client has left: what goes on there is no fault of the app's."""
+
+
+def look(setting: Setting) -> Probe | None:
+    """Have clients leave a third into their requests, where a handler can learn of it."""
+    return None if setting.interface in WSGI else _probe()
+
+
+def _probe() -> Probe:
     return Probe(
         "leave",
         "16 requests whose clients leave a third into them",
@@ -24,11 +32,12 @@ def look(setting: Setting) -> Probe:
 
 def screen(seen: Symptoms) -> Screened:
     """Look whether work goes on."""
-    probe = look(seen.setting)
+    if seen.interface in WSGI:
+        return Absent("it is called by WSGI, which tells no handler that its client has left")
     found = counting(
         seen,
         "no-cancel",
-        probe,
+        _probe(),
         LEAST,
         none=Absent(
             "requests are too short, or too little is done for them, for clients to leave in the middle"

@@ -2,27 +2,34 @@
 
 from dataclasses import replace
 
-from velodrome.diagnoses.fault import Absent, Counting, Fault, Screened, counting
+from velodrome.diagnoses.fault import Absent, Counting, Fault, Screened, Unknown, counting
 from velodrome.model.diagnosis import Cure, Probe, Treatment
 from velodrome.model.symptoms import Setting, Symptoms
 
 LOOKED, TOGETHER = 0.5, 0.1
 """Of a worker's life: those that are replaced within it of each other. The workers that the screens meet have drifted
 apart already, so that whether any are replaced is about all that shows."""
+LOAD_S, LONGEST_S = 5.0, 40.0
+"""Of load; where a worker is known to be replaced after so many requests, until as many are as there are, at most."""
 
 
 def look(setting: Setting) -> Probe | None:
     """Load several workers, and see when they are replaced."""
-    return _probe(setting, LOOKED) if setting.workers > 1 else None
+    return _probe(setting, LOOKED, LONGEST_S if _lives_for(setting) else 0.0) if setting.workers > 1 else None
 
 
-def _probe(setting: Setting, within: float) -> Probe:
+def _lives_for(setting: Setting) -> int:
+    """Return after how many requests a worker is replaced; 0: that is not known."""
+    return int(setting.knobs.get("max_requests", 0))
+
+
+def _probe(setting: Setting, within: float, longest_s: float, lives_s: float = 0.0) -> Probe:
     return Probe(
         "recycle",
-        f"a closed loop of 8 connections for 5 s to {setting.workers} workers",
+        f"a closed loop of 8 connections for {'some time' if longest_s else '5 s'} to {setting.workers} workers",
         "workers replaced together with half of the others",
-        {"workers": setting.workers, "within": within},
-        seconds=5.6,
+        {"workers": setting.workers, "within": within, "longest_s": longest_s},
+        seconds=max(LOAD_S, 1.5 * lives_s) + 0.6,
         worth=0.25,
         warm=False,
     )
@@ -37,7 +44,7 @@ def screen(seen: Symptoms) -> Screened:
         seen,
         "recycle-together",
         probe,
-        none=Absent("hardly any worker was replaced under load: it has no small max_requests"),
+        none=_unseen(seen.setting),
     )
     if not isinstance(found, Counting):
         return found
@@ -48,8 +55,19 @@ def screen(seen: Symptoms) -> Screened:
         "--max-requests N --max-requests-jitter N (uvicorn: --limit-max-requests-jitter N)",
     )
     jitter = Treatment("max_requests with a jitter as large", {"jitter": True})
-    cured = replace(found.cured(jitter, cure), probe=_probe(seen.setting, TOGETHER))
+    lives_s = found.met.figures.get("lives_s", 0.0)
+    longest_s = LONGEST_S if _lives_for(seen.setting) else 0.0
+    cured = replace(found.cured(jitter, cure), probe=_probe(seen.setting, TOGETHER, longest_s, lives_s))
     return found.suspect(0.8, cured, loss=0.1)
+
+
+def _unseen(setting: Setting) -> Absent | Unknown:
+    if lives_for := _lives_for(setting):
+        return Unknown(
+            f"each worker is replaced after {lives_for} requests, which {LONGEST_S:.0f} s of load were too few for: "
+            "examine it with a smaller max_requests"
+        )
+    return Absent("hardly any worker was replaced under load: it has no small max_requests")
 
 
 def glance(seen: Symptoms) -> str:

@@ -214,7 +214,7 @@ class Evidence:
 
     kind: str
     """`stack`, `slope`, `threads`, `counter`, `latency`, `stepped` (third parties take longer), `arms`, `counts` (both
-    arms of a probe)."""
+    arms of a probe), `allocations` (of what requests leave behind, by the line)."""
     said: str
     data: Mapping[str, Any] = field(default_factory=dict)
 

@@ -288,6 +288,8 @@ class Watched:
     """From the first of its processes that counted connections to the last, an event loop or not."""
     left_behind: frozenset[str] = frozenset()
     """Names of threads that were there before a process was forked, and are not in it."""
+    limited: bool = False
+    """A variable, of the environment or set by the app, limits how many threads native libraries compute in."""
     computing: Mapping[str, float] = field(default_factory=dict)
     """CPUs that computed in those of `shares` that are what an app builds, on average. Where several threads compute,
     their stacks are mostly of where they wait for the interpreter's lock."""

@@ -191,7 +191,10 @@ def _deployed_words(command: str, wishes: Wishes) -> tuple[dict[str, str], list[
     """Return the variables that stand before a command line, and its words as they are to be deployed."""
     variables, words = _split_command(command)
     if wishes.full is not None:
-        words = [*words[:-1], *_replacing(wishes.server(command), wishes.full), words[-1]]
+        more = _replacing(wishes.server(command), wishes.full)
+        options = {word.partition("=")[0] for word in more}
+        kept = (word for word in words[:-1] if word.partition("=")[0] not in options)
+        words = [*kept, *more, words[-1]]
     return variables, words
 
 

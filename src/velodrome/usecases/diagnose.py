@@ -20,6 +20,7 @@ from velodrome.diagnoses.fault import (
     Suspect,
     Unknown,
     catalogue,
+    glances,
 )
 from velodrome.guest import catalog
 from velodrome.guest.injected.bounds import BEYOND
@@ -73,7 +74,7 @@ from velodrome.model.symptoms import (
     Worn,
 )
 from velodrome.model.trial import Contestant, Trial
-from velodrome.run.instruments import arms, heartbeat, screens, situations
+from velodrome.run.instruments import allocations, arms, heartbeat, screens, situations
 from velodrome.run.instruments.standing import Standing, contestant_of, say_warm, serve_treated, standing
 from velodrome.run.lab import Lab
 from velodrome.run.racing.opening import open_lab
@@ -85,6 +86,7 @@ from velodrome.usecases.load_blocks import common
 from velodrome.usecases.quiet import Quiet
 from velodrome.usecases.recording import Record
 from velodrome.usecases.screen_evidence import screen_evidence
+from velodrome.usecases.suspects import setting_of, symptoms
 from velodrome.usecases.terms import DEFAULT_KNOBS, Knobs
 from velodrome.usecases.workers import closes
 
@@ -572,7 +574,7 @@ class Case:
                 self._in_use = server.in_use()
             self._meet_worn(server)
             if not died:
-                looks = self._look(server, looks, failed)
+                looks = self._look(server, self._likely_first(looks, server), failed)
         if died:
             failed.append(died)
             with standing(self._trial, self._lab, self._base) as server:
@@ -645,6 +647,12 @@ class Case:
         # A burst is still being answered when it is over: what is short is tried first.
         return sorted(chosen, key=lambda one: (one[1].ends, one[1].seconds))
 
+    def _likely_first(self, looks: list[tuple[str, Probe]], server: Standing) -> list[tuple[str, Probe]]:
+        """Put first those that the loads so far speak for: half of the budget may be too short for all."""
+        stack = self._lab.stacks[server.loads[-1].trial.contestant.stack]
+        likely = glances(symptoms(server.loads, stack))
+        return sorted(looks, key=lambda look: (look[1].ends, look[0] not in likely))
+
     def _look(
         self, server: Standing, looks: list[tuple[str, Probe]], failed: list[str], *, fresh: bool = False
     ) -> list[tuple[str, Probe]]:
@@ -701,23 +709,7 @@ class Case:
     def _setting(self) -> Setting:
         """Return how the server is set, the cures included."""
         who = contestant_of(self._trial.contestant, self._base, self._lab.stacks)
-        stack = self._lab.stacks[who.stack]
-        knobs = stack.settings(who.knobs)
-        app = self._trial.app
-        plain = catalog.interface(stack.interface).protocol == "http" and not (app and app.proto)
-        bodies = [request.body for request in app.requests] if app else [self._trial.recipe.upload]
-        return Setting(
-            who.stack,
-            knobs,
-            self._workers(),
-            stack.slots(knobs),
-            stack.keeps_alive,
-            stack.server.keeps_idle_s(knobs) if stack.server else None,
-            plain,
-            any(bodies),
-            stack.interface,
-            stack.server.reloads(knobs) if stack.server else False,
-        )
+        return setting_of(replace(self._trial, contestant=who), self._lab.stacks[who.stack])
 
     # --- Experiments.
 
@@ -849,7 +841,7 @@ class Case:
                 self._proven.add((fault.name, experiment.treatment.about))
             counted = isinstance(measured, Counts)
             better = f"both arms under {measured.load}, {len(measured.blocks)} blocks: {judged.reason}"
-            return Diagnosis(
+            ruled = Diagnosis(
                 fault.name,
                 judged.ruling,
                 f"{suspect.why}; {judged.reason}",
@@ -859,7 +851,18 @@ class Case:
                 experiment.proof if proven else "",
                 1 / (1 - min(suspect.loss, MOST_LOSS)) if counted and proven else judged.gain,
             )
+            return self._allocated(ruled) if proven and experiment.leaves_memory else ruled
         return Diagnosis(fault.name, Ruling.CANNOT_TELL, "; ".join(why), evidence=suspect.evidence)
+
+    def _allocated(self, found: Diagnosis) -> Diagnosis:
+        """Return a diagnosis of memory that stays with the line that allocates most of it, where that can be seen."""
+        if self._left_s() < self._boot_s + allocations.TAKES_S:
+            return found
+        self._follower.preparing("which line allocates what stays")
+        try:
+            return allocations.name_line(found, allocations.kept(self._trial, self._lab, self._base))
+        except NOT_SERVED:
+            return found
 
     def _compare(self, experiment: Experiment, seen: Symptoms) -> Compared:
         """Measure both arms until they decide; return why that cannot be done where it cannot, or need not."""

@@ -16,6 +16,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from velodrome.diagnoses.fault import glances
+from velodrome.guest import catalog
 from velodrome.guest.stack import Stack
 from velodrome.judge.field import spoilt
 from velodrome.judge.standings import app_words, around_words
@@ -133,22 +134,26 @@ def symptoms(measured: Iterable[Measurement], stack: Stack, machine_cpus: int = 
         (0, 0),
         workers,
         max(cpus, 1),
-        setting=_setting(every[-1], stack, workers) if every else Setting(),
+        setting=setting_of(every[-1].trial, stack) if every else Setting(),
         counted=_count(every, workers, machine_cpus),
     )
 
 
-def _setting(measurement: Measurement, stack: Stack, workers: int) -> Setting:
-    trial = measurement.trial
-    knobs = stack.settings(trial.contestant.knobs)
+def setting_of(trial: Trial, stack: Stack) -> Setting:
+    """Return how the server of a trial is set."""
+    knobs, app, server = stack.settings(trial.contestant.knobs), trial.app, stack.server
+    bodies = [request.body for request in app.requests] if app else [trial.recipe.upload]
     return Setting(
         stack.name,
         knobs,
-        workers,
+        int(knobs.get("workers", 1)),
         stack.slots(knobs),
         stack.keeps_alive,
-        has_body=any(request.body for request in trial.app.requests) if trial.app else False,
-        interface=stack.interface,
+        server.keeps_idle_s(knobs) if server else None,
+        catalog.interface(stack.interface).protocol == "http" and not (app and app.proto),
+        any(bodies),
+        stack.interface,
+        server.reloads(knobs) if server else False,
     )
 
 

@@ -1,6 +1,7 @@
 """What the doctor puts into a process takes hold there, is noted, changes no answer, and leaves nothing behind."""
 
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -154,6 +155,21 @@ def test_awaits_in_turn_run_at_once_and_connections_choose_among_few_ports(injec
     assert injected.took() == {"gathered", "few-ports"}
 
 
+def test_few_ports_are_also_those_of_connections_that_are_bound_to_an_address(injected: Injected) -> None:
+    program = """
+        import socket
+        server = socket.create_server(("127.0.0.1", 0), backlog=128)
+        kept = []
+        try:
+            while len(kept) < 40:
+                kept.append(socket.create_connection(server.getsockname(), 1, ("127.0.0.1", 0)))
+        except OSError as error:
+            print(type(error).__name__, len(kept) <= 32)
+    """
+    assert injected.run(program, {"few-ports": 32}) == "OSError True\n"
+    assert injected.took() == {"few-ports"}
+
+
 def test_the_default_executor_gets_more_threads_and_an_own_one_is_left(injected: Injected) -> None:
     program = """
         import asyncio, threading
@@ -281,6 +297,31 @@ def test_a_thread_that_waits_in_what_nobody_knows_is_idle_and_an_own_get_that_co
     assert own > 0.5
     # With the one that sleeps it would be no more than two thirds.
     assert own > 0.8 * sum(line["samples"].get("all", 0.0) for line in seen)
+
+
+def test_a_thread_that_waits_since_before_the_load_is_not_busy_and_one_that_waits_anew_is(
+    injected: Injected,
+) -> None:
+    (injected.app / "shop.py").write_text(
+        "import os, time\n\ndef listen(end): os.read(end, 1)\n\ndef ask(): time.sleep(0.2)\n"
+    )
+    program = """
+        import os, shop, threading, time
+        threading.Thread(target=shop.listen, args=(os.pipe()[0],), daemon=True).start()
+        time.sleep(0.3)
+        open({warm!r}, "w").close()
+        time.sleep(0.3)
+        for _ in range(8): shop.ask()
+    """.replace("{warm!r}", repr(str(injected.seen / WARM)))
+    injected.run(program, HEARTBEAT)
+    seen = [line for line in injected.lines("heart") if "seen" in line][1:]
+    seconds = Counter[int]()
+    for line in seen:
+        for call in line["calls"]:
+            if call["file"].endswith("shop.py"):
+                seconds[call["line"]] += call["seconds"]
+    assert seconds[5] > 0.5
+    assert seconds[3] < 0.3 * seconds[5]
 
 
 def test_the_sitecustomize_of_the_app_is_imported_all_the_same(injected: Injected) -> None:

@@ -241,3 +241,33 @@ def test_threads_that_a_fork_leaves_behind_are_in_what_the_childs_heartbeat_says
     assert child
     left_behind = {tuple(line["left_behind"]) for line in injected.lines("heart") if "seen" in line}
     assert left_behind == {(), ("sender",)}
+
+
+def test_what_is_left_is_told_by_the_line_of_the_apps_own_that_allocates_it(injected: Injected) -> None:
+    (injected.app / "shop.py").write_text(
+        "import json\nkept = []\n"
+        "def keep(): kept.append(json.loads('[' + '1.5, ' * 99 + '1.5]'))\n"
+        "def lose(): return bytes(100_000)\n"
+    )
+    program = """
+        import glob, json, os, time
+        import shop
+        def ask(what, key):
+            open(os.path.join({seen!r}, what), "x").close()
+            until = time.monotonic() + 10
+            while time.monotonic() < until:
+                for name in glob.glob(os.path.join({seen!r}, "traced-*.jsonl")):
+                    for line in open(name):
+                        if key in line:
+                            return json.loads(line)
+                time.sleep(0.01)
+        [shop.keep() for _ in range(100)]
+        ask("trace-begin", "began")
+        for _ in range(50):
+            shop.keep()
+            shop.lose()
+        first = ask("trace-end", "kept")["kept"][0]
+        print(os.path.basename(first["file"]), first["line"], first["blocks"] >= 50, first["bytes"] > 50 * 2400)
+        print(first["text"].startswith("def keep"), first["bytes"] < 75 * 4000)
+    """.replace("{seen!r}", repr(str(injected.seen)))
+    assert injected.run(program, {"allocations": True}) == "shop.py 3 True True\nTrue True\n"

@@ -324,6 +324,37 @@ def test_workers_count_as_replaced_together_by_when_they_begin(at_once: int, tog
     assert (found.hits, found.of) == (together, 2)
 
 
+@pytest.mark.parametrize(("longest_s", "loads"), [(0.0, 1), (5.0, 3)])
+def test_a_load_goes_on_until_workers_are_replaced_where_they_are_known_to_be(
+    longest_s: float, loads: int
+) -> None:
+    made = list[int]()
+
+    def closed(*words: object, **named: object) -> Any:
+        made.append(1)
+        time.sleep(0.3)
+        if len(made) == 3:
+            begun.extend(subprocess.Popen(["sleep", "30"]) for _ in range(2))
+            time.sleep(0.2)
+        return SimpleNamespace(load=SimpleNamespace(answers=100))
+
+    begun = list[subprocess.Popen[bytes]]()
+    server = standing(os.getpid(), run_closed_loop=closed)
+    try:
+        found = asyncio.run(
+            situations.recycle(
+                Where("127.0.0.1", 1), server, workers=2, within=0.1, seconds=0.3, longest_s=longest_s
+            )
+        )
+    finally:
+        for process in begun:
+            process.kill()
+            process.wait()
+    assert len(made) == loads
+    assert (found.hits, found.of) == ((2, 2) if loads == 3 else (0, 0))
+    assert found.figures["requests"] == 100 * loads
+
+
 def test_a_worker_that_is_still_being_started_replaced_none() -> None:
     late: list[subprocess.Popen[bytes]] = []
 

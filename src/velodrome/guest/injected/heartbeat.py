@@ -124,6 +124,15 @@ LIBRARIES = (
     "tornado.simple_httpclient",
     "uvloop",
 )
+NATIVE_LIMITS = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "BLIS_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+)
+"""Variables that limit how many threads native libraries compute in."""
 
 
 class Usage(NamedTuple):
@@ -271,8 +280,9 @@ class Heart:
     Of loops that a thread runs within one another it is the outermost.
     """
 
-    def __init__(self, folder: str, late_s: float) -> None:
-        self._folder, self._late_s = folder, late_s
+    def __init__(self, folder: str, late_s: float, warm: str = "") -> None:
+        """`warm` is a file that is there once the app has answered its first requests."""
+        self._folder, self._late_s, self._warm = folder, late_s, warm
         self._loop: Optional[Loop] = None
         self._file: Optional[IO[str]] = None
         self._ident, self._has_failed = 0, False
@@ -286,6 +296,8 @@ class Heart:
         """The thread that began this process."""
         self._ran_s: Dict[int, float] = {}
         """CPU time of threads until it was last looked at."""
+        self._stood: Dict[int, Tuple[int, int]] = {}
+        """Where each thread stood when the app was warm: one that stands there still waits for no request."""
         self._threads: Dict[str, int] = {}
         self._late = 0.0
         self._waits: Dict[Await, Waits] = {}
@@ -451,7 +463,7 @@ class Heart:
         """Begin anew in a process that was forked: threads stay behind."""
         self._file, self._loop, self._lines = None, None, allocate_lock()
         self._left_behind, self._native = self._at_fork, False
-        self._first, self._ran_s = get_ident(), {}
+        self._first, self._ran_s, self._stood = get_ident(), {}, {}
         self._start()
 
     def _start(self) -> None:
@@ -537,11 +549,13 @@ class Heart:
         sys.setswitchinterval(usual)
         now = monotonic()
         seconds, self._sampled = now - self._sampled, now
+        if not self._stood and os.path.exists(self._warm):
+            self._stood = {ident: _stand(frame) for ident, frame in frames.items()}
         for ident, frame in frames.items():
             if ident == self._ident:
                 continue
             own, idle = marks.own_line(frame, is_own), frame.f_code.co_name in IDLE
-            if idle and own is not frame:
+            if (idle and own is not frame) or (own is not None and self._stood.get(ident) == _stand(frame)):
                 continue
             busy_with, spent = marks.busy_with(frame), seconds
             waits = idle or not (busy_with or own)
@@ -629,6 +643,7 @@ class Heart:
             "calls": [_calling(call, spent) for call, spent in _most(self._calls, float)],
             "threads": dict(self._threads),
             "libraries": [name for name in LIBRARIES if name in sys.modules],
+            "limited": any(name in os.environ for name in NATIVE_LIMITS),
             "statements": [
                 _sending(sent, spent) for sent, spent in _most(self._statements, lambda spent: spent.seconds)
             ],
@@ -657,6 +672,10 @@ class Heart:
             self._file.flush()
         finally:
             self._lines.release()
+
+
+def _stand(frame: FrameType) -> Tuple[int, int]:
+    return id(frame), frame.f_lasti
 
 
 def join_places(places: List[Place]) -> List[Place]:

@@ -20,7 +20,7 @@ import time
 from contextlib import suppress
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Set
 
-from velodrome.guest.injected import bounds, building, gathering, libraries, life, statements
+from velodrome.guest.injected import allocations, bounds, building, gathering, libraries, life, statements
 from velodrome.guest.injected.importing import Finder, Missing
 
 VARIABLE = "VELODROME_INJECTED"
@@ -498,7 +498,11 @@ def _few_ports(giving: Giving, count: int) -> None:
             before = getattr(module.socket, name)
 
             def connect(sock: Any, address: Any) -> Any:
-                if sock.family in inet and sock.type == module.SOCK_STREAM:
+                # Bound to an address alone, as `source_address` has it, a socket gets its port before it connects.
+                chooses = name != "bind" or (
+                    isinstance(address, tuple) and len(address) > 1 and address[1] == 0
+                )
+                if chooses and sock.family in inet and sock.type == module.SOCK_STREAM:
                     try:
                         sock.setsockopt(module.IPPROTO_IP, IP_LOCAL_PORT_RANGE, chosen)
                         giving.took("few-ports")
@@ -510,6 +514,7 @@ def _few_ports(giving: Giving, count: int) -> None:
 
         narrowed("connect")
         narrowed("connect_ex")
+        narrowed("bind")
 
     def of_uvloop(module: Any) -> None:
         before = module.Loop.create_connection
@@ -546,7 +551,7 @@ def _heartbeat(giving: Giving, how: Mapping[str, float]) -> None:
     """Watch the event loops of the process from a thread beside them."""
     from velodrome.guest.injected import heartbeat
 
-    heart = heartbeat.Heart(giving.folder, how["late_s"])
+    heart = heartbeat.Heart(giving.folder, how["late_s"], os.path.join(giving.folder, WARM))
     giving.finder.after("asyncio.base_events", lambda module: heart.watch(module.BaseEventLoop))
     giving.finder.after("uvloop", lambda module: heart.watch(module.Loop))
     giving.finder.after("gevent.hub", lambda module: heart.watch_gevent(module.Hub))
@@ -589,6 +594,7 @@ TREATMENTS = {
     "statements-longer": _statements_longer,
     **bounds.TREATMENTS,
     **life.TREATMENTS,
+    **allocations.TREATMENTS,
     **libraries.TREATMENTS,
 }  # type: Dict[str, Callable[[Giving, Any], None]]
 

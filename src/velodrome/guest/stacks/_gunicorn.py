@@ -42,6 +42,19 @@ def replace_worker(requests: int, memory_bytes: int) -> Tuple[str, ...]:
     return ("--max-requests=%d" % requests, *jitter)
 
 
+RECYCLED = {"max_requests": 0, "max_requests_jitter": 0}
+"""Settings after how many requests a worker is replaced, and at random how many more; 0: none ever is."""
+
+
+def recycle(launch: Launch) -> Tuple[str, ...]:
+    """Return the options of these settings, where they are set."""
+    return tuple(
+        "--%s=%d" % (name.replace("_", "-"), int(launch.knobs[name]))
+        for name in RECYCLED
+        if launch.knobs.get(name)
+    )
+
+
 CONNECTIONS = 1000
 """That a worker holds at once: gunicorn's own default."""
 
@@ -83,6 +96,7 @@ def serve(launch: Launch, worker_class: str, *more: str) -> Process:
             "--log-level=warning",
             # The app is imported before workers are forked, which then share its memory.
             *(("--preload",) if launch.knobs.get("preload") else ()),
+            *recycle(launch),
             *more,
             launch.app,
         ),

@@ -19,7 +19,7 @@ stack = Stack(
     concurrency="tasks",
     command=command,
     requires=(*_gunicorn.REQUIRES, "uvloop==0.23.0"),
-    knobs={"workers": 1, "loop": "uvloop", "backlog": 2048, "preload": 0},
+    knobs={"workers": 1, "loop": "uvloop", "backlog": 2048, "preload": 0, **_gunicorn.RECYCLED},
     choices={"loop": ("uvloop", "asyncio")},
     python=_gunicorn.OLDEST_PYTHON,
     needs={"gunicorn": (24,)},  # has no such worker before

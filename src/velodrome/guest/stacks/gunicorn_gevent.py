@@ -1,7 +1,7 @@
 """gunicorn with greenlets: blocking code that yields when it waits, by a patched standard library."""
 
 from velodrome.guest.stack import Stack
-from velodrome.guest.stacks import _gevent
+from velodrome.guest.stacks import _gevent, _gunicorn
 
 stack = Stack(
     name="gunicorn-gevent",
@@ -11,7 +11,14 @@ stack = Stack(
     concurrency="greenlets",
     command=_gevent.command,
     requires=_gevent.REQUIRES,
-    knobs={"workers": 1, "backlog": 2048, "connections": _gevent.CONNECTIONS, "keepalive": 75, "preload": 0},
+    knobs={
+        "workers": 1,
+        "backlog": 2048,
+        "connections": _gevent.CONNECTIONS,
+        "keepalive": 75,
+        "preload": 0,
+        **_gunicorn.RECYCLED,
+    },
     python=_gevent.OLDEST_PYTHON,
     server=_gevent.SERVER,
 )

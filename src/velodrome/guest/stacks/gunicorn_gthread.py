@@ -18,6 +18,7 @@ stack = Stack(
         "connections": _gunicorn.CONNECTIONS,
         "keepalive": 75,
         "preload": 0,
+        **_gunicorn.RECYCLED,
     },
     slots=one_per_thread,
     python=_gunicorn.OLDEST_PYTHON,

@@ -17,7 +17,7 @@ stack = Stack(
     concurrency="tasks",
     command=command,
     requires=(*_gunicorn.REQUIRES, *_uvicorn.REQUIRES, "uvicorn-worker==0.4.0"),
-    knobs={"workers": 1, "backlog": 2048, "preload": 0},
+    knobs={"workers": 1, "backlog": 2048, "preload": 0, **_gunicorn.RECYCLED},
     cannot={"chat": "its environment has no WebSocket library; that of the stack uvicorn has"},
     python=_gunicorn.OLDEST_PYTHON,
     server=_gunicorn.SERVER,

@@ -2,7 +2,7 @@
 
 from velodrome.guest.interfaces.asgi_trio import TRIO
 from velodrome.guest.stack import Launch, Process, Stack
-from velodrome.guest.stacks import hypercorn
+from velodrome.guest.stacks import _gunicorn, hypercorn
 
 
 def command(launch: Launch) -> Process:
@@ -19,7 +19,7 @@ stack = Stack(
     concurrency="tasks",
     command=command,
     requires=("hypercorn==0.18.0", "h11==0.16.0", TRIO),
-    knobs={"workers": 1, "backlog": 2048, "keepalive": 75},
+    knobs={"workers": 1, "backlog": 2048, "keepalive": 75, **_gunicorn.RECYCLED},
     cannot=dict.fromkeys(
         ("query", "write"), "clients of databases that await are for asyncio, and this is trio"
     ),

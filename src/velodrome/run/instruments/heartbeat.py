@@ -148,7 +148,7 @@ def read_heartbeats(
     calls: dict[tuple[str, str, str, str], float] = {}
     loop, threads, libraries = "", dict[str, int](), set[str]()
     waits, waiting, connects, ports = dict[str, Waits](), dict[str, int](), dict[str, int](), 0
-    left_behind = set[str]()
+    left_behind, limited = set[str](), False
     span = [math.inf, -math.inf]
     sent = Sent(*(load or (begin, end)))
     for line in lines:
@@ -174,6 +174,7 @@ def read_heartbeats(
                 for name, count in line["threads"].items():
                     threads[str(name)] = max(threads.get(str(name), 0), int(count))
                 libraries |= set(map(str, line["libraries"]))
+                limited = limited or bool(line.get("limited"))
                 left_behind |= set(map(str, line.get("left_behind", ())))
                 if float(line["at"]) - float(line["seen"]) >= begin:
                     looked += float(line["seen"]) if line["loop"] else 0.0
@@ -218,6 +219,7 @@ def read_heartbeats(
         connects,
         ports,
         left_behind=frozenset(left_behind),
+        limited=limited,
         connected_s=max(span[1] - span[0], 0.0),
         computing={name: spent / served for name, spent in computing.items() if served},
     )

@@ -387,11 +387,12 @@ async def recycle(
     within: float,
     connections: float = 8,
     seconds: float = 5.0,
+    longest_s: float = 0.0,
 ) -> Met:
     """Load the server, and count the workers that it replaces when it replaces half of the others.
 
     `within` that share of how long they live. Only the first that are replaced count, as many as there are workers:
-    later ones drift apart by themselves.
+    later ones drift apart by themselves. While they are fewer the load goes on, for up to `longest_s`.
     """
     # A worker that is still being started would count as one that replaced another.
     await _all_started(server)
@@ -405,17 +406,21 @@ async def recycle(
                 seen.setdefault(pid, now)
             time.sleep(WATCH_S)
 
-    watch_once = set(processes.tree(server.booted.server.pid))
+    answers, watch_once = 0.0, set(processes.tree(server.booted.server.pid))
     with ThreadPoolExecutor(1) as thread:
         began = time.monotonic()
         watching = thread.submit(watch)
         try:
-            measured = server.run_closed_loop(int(connections), seconds, keepalive=False)
+            while not answers or (
+                len(seen.keys() - watch_once) < workers and time.monotonic() - began + seconds < longest_s
+            ):
+                measured = server.run_closed_loop(int(connections), seconds, keepalive=False)
+                answers += max(measured.load.answers, 1.0)
         finally:
             done.set()
             watching.result()
     births = sorted(at_s for pid, at_s in seen.items() if pid not in watch_once)
-    figures = {"requests": measured.load.answers, "replaced": float(len(births))}
+    figures = {"requests": answers, "replaced": float(len(births))}
     if len(births) < workers:
         return Met(0, 0, figures=figures)
     births = births[: int(workers)]

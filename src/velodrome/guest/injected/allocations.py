@@ -1,0 +1,96 @@
+"""Which line of the app allocates what requests leave behind: asked twice by the host, with a load in between.
+
+Memory is traced (`tracemalloc`) from the first time on, so that whatever is traced the second time was allocated
+meanwhile and is still there. Each allocation is that of the innermost line of the app's own code on its stack.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import linecache
+import os
+
+# As they are before gevent replaces them.
+from _thread import start_new_thread
+from time import sleep
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Tuple
+
+if TYPE_CHECKING:
+    from velodrome.guest.injected.treating import Giving
+
+BEGIN, END = "trace-begin", "trace-end"
+"""Files by which the host has tracing begin and end."""
+LOOKED_S = 0.02
+DEPTH = 25
+"""Frames of each allocation: an app's own are often below many of a framework's."""
+MOST = 8
+"""Lines reported."""
+
+
+def _trace(giving: Giving, wanted: bool) -> None:
+    """Trace memory between two questions of the host, and write which lines allocated what is still there."""
+
+    def begin() -> None:
+        start_new_thread(_answer, (giving.folder,))
+
+    if wanted:
+        begin()
+        os.register_at_fork(after_in_child=begin)
+
+
+def _answer(folder: str) -> None:
+    def wait(what: str) -> None:
+        while not os.path.exists(os.path.join(folder, what)):
+            sleep(LOOKED_S)
+
+    def tell(line: Dict[str, Any]) -> None:
+        with open(os.path.join(folder, "traced-%d.jsonl" % os.getpid()), "a") as file:
+            file.write(json.dumps(line) + "\n")
+
+    wait(BEGIN)
+    import tracemalloc
+
+    from velodrome.guest.injected.heartbeat import is_own
+
+    gc.collect()
+    tracemalloc.start(DEPTH)
+    tell({"began": True})
+    wait(END)
+    gc.collect()
+    snapshot = tracemalloc.take_snapshot()
+    tracemalloc.stop()
+    tell({"kept": kept_by_line(snapshot, is_own)})
+
+
+def kept_by_line(snapshot: Any, is_own: Callable[[str], bool]) -> List[Dict[str, Any]]:
+    """Return bytes and blocks for each line of the app's own code, those with most bytes first."""
+    sums: Dict[Tuple[str, int], List[int]] = {}
+    for trace in snapshot.traces:
+        line = _own_line(trace.traceback, is_own)
+        if line is not None:
+            kept = sums.setdefault(line, [0, 0])
+            kept[0] += trace.size
+            kept[1] += 1
+    most = sorted(sums.items(), key=lambda item: -item[1][0])[:MOST]
+    return [
+        {
+            "file": file,
+            "line": number,
+            "text": linecache.getline(file, number).strip()[:200],
+            "bytes": size,
+            "blocks": blocks,
+        }
+        for (file, number), (size, blocks) in most
+    ]
+
+
+def _own_line(traceback: Any, is_own: Callable[[str], bool]) -> Optional[Tuple[str, int]]:
+    """Return the innermost line of the app's own, which is the last of those that are: tracebacks begin outside."""
+    for frame in reversed(traceback):
+        if is_own(frame.filename):
+            return frame.filename, frame.lineno
+    return None
+
+
+TREATMENTS = {"allocations": _trace}  # type: Dict[str, Callable[[Giving, Any], None]]
