@@ -771,20 +771,22 @@ def test_workers_that_live_longer_than_the_load_are_not_ruled_out_where_their_li
 
 
 def test_a_slow_app_gets_fewer_bursts_that_show_what_stays_in_arenas() -> None:
-    def swell(rps: float) -> Probe:
+    def swell(rps: float, slots: int | None = None) -> Probe:
         slope = rising(40)
         points = tuple(replace(point, rps=rps) for point in slope.points)
-        found = catalogue()["arenas"].screen(
-            replace(SUSPICIOUS["arenas"], slope=replace(slope, points=points))
+        seen = replace(
+            SUSPICIOUS["arenas"], slope=replace(slope, points=points), setting=replace(SETTING, slots=slots)
         )
+        found = catalogue()["arenas"].screen(seen)
         assert isinstance(found, Suspect)
         probe = found.experiments[0].probe
         assert probe is not None
         return probe
 
-    fast, slow = swell(2000.0), swell(10.0)
+    fast, slow, threads = swell(2000.0), swell(10.0), swell(10.0, slots=24)
     assert (fast.settings["bursts"], slow.settings["bursts"]) == (8, 3)
-    assert slow.seconds > 3 * 6.4
+    assert slow.seconds > 3 * 6.4 > threads.seconds
+    assert threads.settings["connections"] == 24
 
 
 def test_native_threads_that_do_not_compute_take_no_cpu_from_each_other() -> None:

@@ -11,7 +11,8 @@ LEAST = 0.2
 STAYS = 0.25
 """Of what the further arenas held, what has to stay: some of it may be in use, and the other arm keeps a little too."""
 VARIABLE = "MALLOC_ARENA_MAX"
-CONNECTIONS = 64
+CONNECTIONS, FEWEST_CONNECTIONS = 64, 16
+"""Of a burst; as many as are served at once are enough."""
 MOST, FEWEST, ALL_S = 8, 3, 12.0
 """Bursts after which memory is looked at, as many as these seconds are enough for."""
 
@@ -40,13 +41,14 @@ def screen(seen: Symptoms) -> Screened:
         f"{VARIABLE}=1",
     )
     rps = seen.slope.plateau.rps if seen.slope else 0.0
-    burst_s = 1.0 + (CONNECTIONS / rps if rps else 0.0)
+    connections = min(max(seen.setting.slots or CONNECTIONS, FEWEST_CONNECTIONS), CONNECTIONS)
+    burst_s = 1.0 + (connections / rps if rps else 0.0)
     bursts = max(min(int(ALL_S / burst_s), MOST), FEWEST)
     probe = Probe(
         "swell",
-        f"{bursts} bursts of {CONNECTIONS} connections, with rest after each",
+        f"{bursts} bursts of {connections} connections, with rest after each",
         f"after which {STAYS * held / 1e6:.0f} MB or more stay",
-        {"least": STAYS * held, "bursts": bursts},
+        {"least": STAYS * held, "bursts": bursts, "connections": connections},
         seconds=(bursts + 1) * burst_s,
         worth=0.5,
     )

@@ -1,5 +1,7 @@
 """A connection for each call: each keeps a local port for a minute, and there are some 28 000 for one address."""
 
+import math
+
 from velodrome.diagnoses.fault import Absent, Experiment, Fault, Screened, Suspect, Unknown, filling
 from velodrome.model.diagnosis import Cure, Evidence, Probe, Treatment
 from velodrome.model.quantity import significant
@@ -7,8 +9,9 @@ from velodrome.model.symptoms import Symptoms
 
 TIME_WAIT_S = 60.0
 """For which Linux keeps a port after its connection was ended from this side."""
-SPARE, FEWEST = 4, 64
-"""Ports in the dose, over requests in flight: whoever keeps connections never needs as many."""
+SPARE, FEWEST, SHARE = 4, 64, 0.25
+"""Ports in the dose for each connection that a request opens, over requests in flight: whoever keeps connections never
+needs as many, and who does not is answered for a moment yet. Of all ports no more than that share."""
 SECONDS = 2.0
 
 
@@ -36,7 +39,8 @@ def screen(seen: Symptoms) -> Screened:
     if opens < back:
         return Absent(sentence, (evidence,))
     connections = filling(seen)
-    ports = max(SPARE * connections, FEWEST)
+    ports = max(SPARE * connections * math.ceil(each), FEWEST)
+    ports = min(ports, int(SHARE * watched.ports))
     probe = Probe(
         "crowd",
         f"a closed loop of {connections} connections, with {ports} local ports in place of {watched.ports}",
@@ -67,8 +71,8 @@ fault = Fault(
     "«Cannot assign requested address» near 500 new connections a second: ports in TIME_WAIT; keep connections",
     ("k6#826",),
     "Each call takes a local port, and they are taken faster than they come back.",
-    f"With {SPARE} local ports for each request in flight requests fail at once, which they do not where connections "
-    "are kept (Linux 6.3 and newer; connections that Python code opens).",
+    f"With {SPARE} local ports for each connection of the requests in flight they fail at once, and do not where "
+    "connections are kept (Linux 6.3 and newer; connections that Python code opens).",
     screen,
     follows=True,
 )

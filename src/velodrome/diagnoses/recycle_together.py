@@ -11,6 +11,8 @@ LOOKED, TOGETHER = 0.5, 0.1
 apart already, so that whether any are replaced is about all that shows."""
 LOAD_S, LONGEST_S = 5.0, 40.0
 """Of load; where a worker is known to be replaced after so many requests, until as many are as there are, at most."""
+DRIFTS = 2.5
+"""Times its life without a jitter that a worker may live with one as large, and not all get as many requests."""
 
 
 def look(setting: Setting) -> Probe | None:
@@ -56,7 +58,7 @@ def screen(seen: Symptoms) -> Screened:
     )
     jitter = Treatment("max_requests with a jitter as large", {"jitter": True})
     lives_s = found.met.figures.get("lives_s", 0.0)
-    longest_s = LONGEST_S if _lives_for(seen.setting) else 0.0
+    longest_s = max(LONGEST_S, DRIFTS * lives_s) if _lives_for(seen.setting) else 0.0
     cured = replace(found.cured(jitter, cure), probe=_probe(seen.setting, TOGETHER, longest_s, lives_s))
     return found.suspect(0.8, cured, loss=0.1)
 

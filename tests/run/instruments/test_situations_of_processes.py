@@ -355,6 +355,28 @@ def test_a_load_goes_on_until_workers_are_replaced_where_they_are_known_to_be(
     assert found.figures["requests"] == 100 * loads
 
 
+def test_a_worker_that_is_not_replaced_in_time_was_not_replaced_together_with_others() -> None:
+    begun = list[subprocess.Popen[bytes]]()
+
+    def closed(*words: object, **named: object) -> Any:
+        if not begun:
+            begun.append(subprocess.Popen(["sleep", "30"]))
+        time.sleep(0.2)
+        return SimpleNamespace(load=SimpleNamespace(answers=100))
+
+    server = standing(os.getpid(), run_closed_loop=closed)
+    where = Where("127.0.0.1", 1)
+    try:
+        found = asyncio.run(
+            situations.recycle(where, server, workers=4, within=0.1, seconds=0.2, longest_s=1.0)
+        )
+    finally:
+        for process in begun:
+            process.kill()
+            process.wait()
+    assert (found.hits, found.of, found.figures["replaced"]) == (0, 4, 1.0)
+
+
 def test_a_worker_that_is_still_being_started_replaced_none() -> None:
     late: list[subprocess.Popen[bytes]] = []
 

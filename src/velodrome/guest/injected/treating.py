@@ -17,6 +17,7 @@ import struct
 import sys
 import threading
 import time
+import zlib
 from contextlib import suppress
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Set
 
@@ -477,18 +478,22 @@ def _in_green_thread(giving: Giving, sites: Any) -> None:
 
 IP_LOCAL_PORT_RANGE = 51
 """ip(7), since Linux 6.3."""
-LAST_PORT = 60_999
-"""Where this system does not say up to which port it gives them out."""
+PORTS = 32_768, 60_999
+"""Where this system does not say which ports it gives out."""
 
 
 def _few_ports(giving: Giving, count: int) -> None:
-    """Have connections that the process opens choose among so few ports, as if the others were taken."""
-    last = LAST_PORT
+    """Have connections that the process opens choose among so few ports, as if the others were taken.
+
+    Each start of a server has others: those of the one before are taken for a minute yet.
+    """
+    first, last = PORTS
     try:
         with open("/proc/sys/net/ipv4/ip_local_port_range") as file:
-            last = int(file.read().split()[1])
-    except (OSError, ValueError, IndexError):
+            first, last = map(int, file.read().split())
+    except (OSError, ValueError):
         pass
+    last -= zlib.crc32(giving.folder.encode()) % max((last - first) // count, 1) * count
     chosen = struct.pack("=I", last - count + 1 | last << 16)
 
     def patch(module: Any) -> None:

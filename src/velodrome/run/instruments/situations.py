@@ -392,7 +392,8 @@ async def recycle(
     """Load the server, and count the workers that it replaces when it replaces half of the others.
 
     `within` that share of how long they live. Only the first that are replaced count, as many as there are workers:
-    later ones drift apart by themselves. While they are fewer the load goes on, for up to `longest_s`.
+    later ones drift apart by themselves. While they are fewer the load goes on, for up to `longest_s`: who is not
+    replaced by then was not replaced together with others.
     """
     # A worker that is still being started would count as one that replaced another.
     await _all_started(server)
@@ -421,14 +422,14 @@ async def recycle(
             watching.result()
     births = sorted(at_s for pid, at_s in seen.items() if pid not in watch_once)
     figures = {"requests": answers, "replaced": float(len(births))}
-    if len(births) < workers:
+    if len(births) < (1 if longest_s else workers):
         return Met(0, 0, figures=figures)
     births = births[: int(workers)]
     lives_s = sum(births) / len(births) - began
     others = [sum(abs(other - birth) <= within * lives_s for other in births) - 1 for birth in births]
     together = sum(count >= workers / 2 for count in others)
     sentence = f"a worker lives for {significant(lives_s, 2)} s"
-    return Met(together, len(births), {}, {**figures, "lives_s": lives_s}, sentence)
+    return Met(together, int(workers), {}, {**figures, "lives_s": lives_s}, sentence)
 
 
 async def _all_started(server: Standing) -> None:
