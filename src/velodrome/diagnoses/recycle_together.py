@@ -17,7 +17,7 @@ DRIFTS = 2.5
 
 def look(setting: Setting) -> Probe | None:
     """Load several workers, and see when they are replaced."""
-    return _probe(setting, LOOKED, LONGEST_S if _lives_for(setting) else 0.0) if setting.workers > 1 else None
+    return _probe(setting, LOOKED) if setting.workers > 1 else None
 
 
 def _lives_for(setting: Setting) -> int:
@@ -25,7 +25,8 @@ def _lives_for(setting: Setting) -> int:
     return int(setting.knobs.get("max_requests", 0))
 
 
-def _probe(setting: Setting, within: float, longest_s: float, lives_s: float = 0.0) -> Probe:
+def _probe(setting: Setting, within: float, lives_s: float = 0.0) -> Probe:
+    longest_s = max(LONGEST_S, DRIFTS * lives_s) if _lives_for(setting) else 0.0
     return Probe(
         "recycle",
         f"a closed loop of 8 connections for {'some time' if longest_s else '5 s'} to {setting.workers} workers",
@@ -58,8 +59,7 @@ def screen(seen: Symptoms) -> Screened:
     )
     jitter = Treatment("max_requests with a jitter as large", {"jitter": True})
     lives_s = found.met.figures.get("lives_s", 0.0)
-    longest_s = max(LONGEST_S, DRIFTS * lives_s) if _lives_for(seen.setting) else 0.0
-    cured = replace(found.cured(jitter, cure), probe=_probe(seen.setting, TOGETHER, longest_s, lives_s))
+    cured = replace(found.cured(jitter, cure), probe=_probe(seen.setting, TOGETHER, lives_s))
     return found.suspect(0.8, cured, loss=0.1)
 
 

@@ -101,16 +101,16 @@ async def view():
     return price, stock
 """
 CONNECTING = """
-    import asyncio, shop
+    import asyncio, json, os, shop, zlib
+    folder = json.loads(os.environ["VELODROME_INJECTED"])["folder"]
+    LAST = 60_999 - zlib.crc32(folder.encode()) % (28_231 // 32) * 32
     async def main():
         server = await asyncio.start_server(lambda reader, writer: writer.close(), "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
-        ports = set()
         for _ in range(3):
             print(await shop.view())
             _, writer = await asyncio.open_connection("127.0.0.1", port)
-            ports.add(writer.get_extra_info("sockname")[1])
-            print(max(ports) - min(ports) < 32)
+            print(LAST - 32 < writer.get_extra_info("sockname")[1] <= LAST)
             writer.close()
             await writer.wait_closed()
         await asyncio.sleep(0.5)

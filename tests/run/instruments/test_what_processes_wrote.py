@@ -2,12 +2,15 @@
 
 import json
 import time
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
-from velodrome.run.instruments import heartbeat
+from velodrome.model.diagnosis import AS_IT_IS
+from velodrome.run.instruments import allocations, heartbeat
 from velodrome.run.instruments.standing import MOST_BYTES, Standing
 
 pytestmark = pytest.mark.unit
@@ -59,6 +62,35 @@ def test_live_blocks_are_the_sum_of_what_processes_counted_for_this_time(tmp_pat
     assert server(tmp_path).live_blocks() == 130
     assert server(tmp_path).live_blocks() == 185
     assert server(tmp_path).live_blocks() is None, "nobody answers any more"
+
+
+def test_what_processes_left_is_added_up_by_place_and_what_is_no_answer_is_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Loaded(Standing):
+        def warm(self) -> None:
+            pass
+
+        def run_closed_loop(self, *_: Any, **__: Any) -> Any:
+            return SimpleNamespace(load=SimpleNamespace(answers=10))
+
+    def answer(pid: int, *kept: object) -> None:
+        lines = [{"began": True}, {"kept": list(kept)}]
+        (tmp_path / f"traced-{pid}.jsonl").write_text("\n".join(map(json.dumps, lines)))
+
+    line = {"file": "shop.py", "line": 3, "text": "kept.append(order)", "bytes": 6000, "blocks": 5}
+    answer(1, line, {**line, "line": 9, "bytes": 100})
+    answer(2, line)
+    answer(3, {**line, "bytes": "much"}, 4)
+    nothing = cast(Any, None)
+    server = Loaded(nothing, nothing, nothing, tmp_path)
+    monkeypatch.setattr(allocations, "standing", lambda *_: nullcontext(server))
+    found = allocations.kept(nothing, nothing, AS_IT_IS)
+    assert [(line.place, line.bytes, line.blocks) for line in found.lines] == [
+        ("shop.py:3", 12_000, 10),
+        ("shop.py:9", 100, 5),
+    ]
+    assert (found.requests, found.each) == (10, 1200)
 
 
 def test_collections_are_those_of_the_process_that_spends_most_on_them(tmp_path: Path) -> None:

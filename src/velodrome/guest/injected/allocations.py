@@ -7,13 +7,11 @@ meanwhile and is still there. Each allocation is that of the innermost line of t
 from __future__ import annotations
 
 import gc
-import json
 import linecache
 import os
 
-# As they are before gevent replaces them.
+# As it is before gevent replaces it.
 from _thread import start_new_thread
-from time import sleep
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Tuple
 
 if TYPE_CHECKING:
@@ -32,35 +30,27 @@ def _trace(giving: Giving, wanted: bool) -> None:
     """Trace memory between two questions of the host, and write which lines allocated what is still there."""
 
     def begin() -> None:
-        start_new_thread(_answer, (giving.folder,))
+        start_new_thread(_answer, (giving,))
 
     if wanted:
         begin()
         os.register_at_fork(after_in_child=begin)
 
 
-def _answer(folder: str) -> None:
-    def wait(what: str) -> None:
-        while not os.path.exists(os.path.join(folder, what)):
-            sleep(LOOKED_S)
-
-    def tell(line: Dict[str, Any]) -> None:
-        with open(os.path.join(folder, "traced-%d.jsonl" % os.getpid()), "a") as file:
-            file.write(json.dumps(line) + "\n")
-
-    wait(BEGIN)
+def _answer(giving: Giving) -> None:
+    giving.wait_for(BEGIN, LOOKED_S)
     import tracemalloc
 
     from velodrome.guest.injected.heartbeat import is_own
 
     gc.collect()
     tracemalloc.start(DEPTH)
-    tell({"began": True})
-    wait(END)
+    giving.write("traced", {"began": True})
+    giving.wait_for(END, LOOKED_S)
     gc.collect()
     snapshot = tracemalloc.take_snapshot()
     tracemalloc.stop()
-    tell({"kept": kept_by_line(snapshot, is_own)})
+    giving.write("traced", {"kept": kept_by_line(snapshot, is_own)})
 
 
 def kept_by_line(snapshot: Any, is_own: Callable[[str], bool]) -> List[Dict[str, Any]]:

@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 import weakref
+from itertools import count
 from typing import TYPE_CHECKING, Any, Callable, Dict, List
 
 if TYPE_CHECKING:
@@ -169,19 +170,12 @@ def _live_blocks(giving: Giving, wanted: bool) -> None:
     Memory that is handed out and taken back leaves as many as before, however much of it the process keeps.
     """
     import gc
-    import json
 
     def tell() -> None:
-        number = 0
-        while True:
-            _sleep(COUNTED_S)
-            if not os.path.exists(os.path.join(giving.folder, COUNT % number)):
-                continue
+        for number in count():
+            giving.wait_for(COUNT % number, COUNTED_S)
             gc.collect()
-            line = json.dumps({"number": number, "blocks": sys.getallocatedblocks()})
-            with open(os.path.join(giving.folder, "blocks-%d.jsonl" % os.getpid()), "a") as file:
-                file.write(line + "\n")
-            number += 1
+            giving.write("blocks", {"number": number, "blocks": sys.getallocatedblocks()})
 
     def begin() -> None:
         threading.Thread(target=tell, name="velodrome-blocks", daemon=True).start()

@@ -48,8 +48,18 @@ class Giving:
         if name in self._noted:
             return
         self._noted.add(name)
-        with open(os.path.join(self.folder, "took-%d.jsonl" % os.getpid()), "a") as file:
-            file.write(json.dumps({"took": name, "at": time.monotonic()}) + "\n")
+        self.write("took", {"took": name, "at": time.monotonic()})
+
+    def write(self, what: str, line: Mapping[str, Any]) -> None:
+        """Write a line for the host, into the file of this process for what it is about."""
+        with open(os.path.join(self.folder, "%s-%d.jsonl" % (what, os.getpid())), "a") as file:
+            file.write(json.dumps(line) + "\n")
+
+    def wait_for(self, name: str, every_s: float = POLL_S) -> None:
+        """Wait until the host has made a file of this name, and look for it so often."""
+        path = os.path.join(self.folder, name)
+        while not os.path.exists(path):
+            _sleep(every_s)
 
     def when_warm(self, act: Callable[[], None]) -> None:
         """Call `act` once when the app has answered its first requests, and in each worker forked from here."""
@@ -71,9 +81,7 @@ class Giving:
         return self._warm
 
     def _wait_for_warmth(self, act: Callable[[], None]) -> None:
-        warm = os.path.join(self.folder, WARM)
-        while not os.path.exists(warm):
-            _sleep(POLL_S)
+        self.wait_for(WARM)
         act()
 
 

@@ -8,9 +8,8 @@
 Tracing slows every allocation down: it names a place, and measures nothing.
 """
 
-import time
 from collections import Counter
-from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -25,8 +24,8 @@ TRACED = Treatment("allocations traced", {"allocations": True})
 CONNECTIONS = 8
 FILLING_S, TRACED_S = 1.5, 2.5
 """Loads before tracing begins, in which caches fill, and while it goes on."""
-ANSWERED_S, STABLE_S, POLL_S = 10.0, 0.3, 0.05
-"""All processes have answered when in so much no further one has; at most."""
+ANSWERED_S, SETTLES_S = 10.0, 0.3
+"""For the answers of all processes, at most, and without a further one."""
 TAKES_S = FILLING_S + TRACED_S + 3.0
 
 EACH, SHARE = 64, 0.3
@@ -68,12 +67,9 @@ def kept(trial: Trial, lab: Lab, treatment: Treatment) -> Kept:
     with standing(trial, lab, treatment.plus(TRACED)) as server:
         server.warm()
         server.run_closed_loop(CONNECTIONS, FILLING_S)
-        (server.folder / BEGIN).touch()
-        began = _answered(server, "began", 1)
+        began = _ask(server, BEGIN, "began")
         answers = server.run_closed_loop(CONNECTIONS, TRACED_S).load.answers
-        (server.folder / END).touch()
-        lines = [line for told in _answered(server, "kept", len(began)) for line in told["kept"]]
-        return Kept(_by_place(lines), round(answers))
+        return Kept(_by_place(_ask(server, END, "kept", len(began))), round(answers))
 
 
 def name_line(found: Diagnosis, left: Kept) -> Diagnosis:
@@ -96,24 +92,20 @@ def name_line(found: Diagnosis, left: Kept) -> Diagnosis:
     )
 
 
-def _answered(server: Standing, what: str, least: int) -> list[dict[str, Any]]:
-    """Return the lines of all processes that have such an answer."""
-    until, since, before = time.monotonic() + ANSWERED_S, time.monotonic(), -1
-    while True:
-        found = [line for line in server.read_lines("traced") if what in line]
-        now = time.monotonic()
-        if len(found) != before:
-            before, since = len(found), now
-        if now > until or (len(found) >= least and now - since > STABLE_S):
-            return found
-        time.sleep(POLL_S)
+def _ask(server: Standing, question: str, answer: str, least: int = 1) -> list[dict[str, Any]]:
+    return server.ask(
+        question, "traced", lambda line: answer in line, least, within_s=ANSWERED_S, settles_s=SETTLES_S
+    )
 
 
-def _by_place(lines: list[Mapping[str, Any]]) -> tuple[Line, ...]:
+def _by_place(answers: list[dict[str, Any]]) -> tuple[Line, ...]:
     size, blocks, texts = Counter[str](), Counter[str](), dict[str, str]()
-    for line in lines:
-        place = f"{line['file']}:{int(line['line'])}"
-        size[place] += int(line["bytes"])
-        blocks[place] += int(line["blocks"])
-        texts[place] = str(line["text"])
+    for answer in answers:
+        with suppress(KeyError, TypeError, ValueError, OverflowError):  # a foreign process may write anything
+            for line in answer["kept"]:
+                place, text = f"{line['file']}:{int(line['line'])}", str(line["text"])
+                left = int(line["bytes"]), int(line["blocks"])
+                size[place] += left[0]
+                blocks[place] += left[1]
+                texts[place] = text
     return tuple(Line(place, texts[place], count, blocks[place]) for place, count in size.most_common())

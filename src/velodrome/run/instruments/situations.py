@@ -412,11 +412,11 @@ async def recycle(
         began = time.monotonic()
         watching = thread.submit(watch)
         try:
-            while not answers or (
-                len(seen.keys() - watch_once) < workers and time.monotonic() - began + seconds < longest_s
-            ):
-                measured = server.run_closed_loop(int(connections), seconds, keepalive=False)
-                answers += max(measured.load.answers, 1.0)
+            while True:
+                answers += server.run_closed_loop(int(connections), seconds, keepalive=False).load.answers
+                too_long = time.monotonic() - began + seconds >= longest_s
+                if too_long or len(seen.keys() - watch_once) >= workers:
+                    break
         finally:
             done.set()
             watching.result()

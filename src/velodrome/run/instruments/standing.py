@@ -11,7 +11,7 @@ Whatever the treatment writes is in a folder that is removed at the end.
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -180,16 +180,34 @@ class Standing:
         """
         number = sum(name.startswith("count-") for name in os.listdir(self.folder))
         before = len(_files(self.folder, "blocks-"))
-        _make_empty(self.folder / (COUNT % number))
-        until, found = time.monotonic() + COUNTED_S, list[float]()
+        lines = self.ask(COUNT % number, "blocks", lambda line: line.get("number") == number, before)
+        return sum(float(line["blocks"]) for line in lines) if lines else None
+
+    def ask(
+        self,
+        question: str,
+        what: str,
+        answers: Callable[[dict[str, Any]], bool],
+        least: int = 1,
+        *,
+        within_s: float = COUNTED_S,
+        settles_s: float = COUNT_POLL_S,
+    ) -> list[dict[str, Any]]:
+        """Ask its processes by an empty file, and return the lines of what they write that are answers.
+
+        How many will answer is not known: all have, when there are `least` and in `settles_s` no further one comes.
+        """
+        _make_empty(self.folder / question)
+        until = time.monotonic() + within_s
+        found, since = list[dict[str, Any]](), time.monotonic()
         while time.monotonic() < until:
             time.sleep(COUNT_POLL_S)
-            lines = self.read_lines("blocks")
-            counts = [float(line["blocks"]) for line in lines if line.get("number") == number]
-            if counts and len(counts) == len(found) >= before:
+            lines = [line for line in self.read_lines(what) if answers(line)]
+            if len(lines) != len(found):
+                found, since = lines, time.monotonic()
+            elif len(lines) >= max(least, 1) and time.monotonic() - since >= settles_s:
                 break
-            found = counts
-        return sum(found) if found else None
+        return found
 
     def took(self) -> frozenset[str]:
         """Return the treatments that met what they change."""
