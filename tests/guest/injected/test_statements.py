@@ -87,6 +87,29 @@ def test_each_statement_is_reported_once_by_the_line_that_sends_it(
     assert found == {("SELECT ? WHERE ? = ?", lines[0]): 4, ("SELECT ?, ?", lines[1]): 1}
 
 
+BUSY = """
+import sqlite3, threading, time
+until = time.monotonic() + 1.3
+def send():
+    connection, sent = sqlite3.connect(":memory:"), 0
+    while time.monotonic() < until:
+        connection.execute("SELECT 1")
+        sent += 1
+    counts.append(sent)
+counts = []
+threads = [threading.Thread(target=send) for _ in range(3)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+print(sum(counts))
+"""
+
+
+def test_no_statement_of_several_threads_is_lost_while_others_are_reported(injected: Injected) -> None:
+    (injected.app / "shop.py").write_text(BUSY)
+    count = int(injected.run("import shop" + UNTIL_REPORTED, HEARTBEAT))
+    assert sum(times for (normalized, _), times in sent(injected).items() if normalized != OPENING) == count
+
+
 SERVER = """
 import socket, threading
 server = socket.create_server(("127.0.0.1", 0))

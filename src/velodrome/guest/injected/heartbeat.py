@@ -30,6 +30,7 @@ import traceback
 
 # As they are before gevent replaces them: the heartbeat's thread must not be among the greenlets that it watches.
 from _thread import allocate_lock, get_ident, start_new_thread
+from collections import Counter, deque
 from contextlib import suppress
 from functools import lru_cache
 from random import Random
@@ -39,6 +40,7 @@ from typing import (
     IO,
     Any,
     Callable,
+    Deque,
     Dict,
     Generator,
     Iterator,
@@ -74,6 +76,8 @@ DATABASES = {"aiomysql", "aiosqlite", "asyncmy", "asyncpg", "databases", "psycop
 MOST_TASKS = 64
 """Looked at, and places and peers reported of half a second, at most."""
 MOST_TOLD = 20
+MOST_NOTED = 200000
+"""Between two reports. A heartbeat that cannot report must not fill the memory of the app."""
 BEGINS_S = 0.1
 """Within which a thread that Python started has its first frame."""
 AT_ONCE_S = 0.00001
@@ -287,10 +291,12 @@ class Heart:
         self._file: Optional[IO[str]] = None
         self._ident, self._has_failed = 0, False
         self._samples: Dict[str, float] = {"all": 0.0}
-        self._computing: Dict[str, float] = {}
         self._holds: Dict[Await, str] = {}
         self._calls: Dict[Call, float] = {}
-        self._statements: Dict[Sent, Spent] = {}
+        # Threads of the app append to these, and the heartbeat's own takes out: neither loses what the other does.
+        self._statements: Deque[Tuple[Sent, Spent]] = deque(maxlen=MOST_NOTED)
+        self._computing: Deque[Tuple[str, float]] = deque(maxlen=MOST_NOTED)
+        self._connects: Deque[str] = deque(maxlen=MOST_NOTED)
         self._sampled = monotonic()
         self._first = get_ident()
         """The thread that began this process."""
@@ -302,7 +308,6 @@ class Heart:
         self._late = 0.0
         self._waits: Dict[Await, Waits] = {}
         self._waiting: Dict[str, int] = {}
-        self._connects: Dict[str, int] = {}
         self._samplings, self._tasks_seen = 0, monotonic()
         self._at_fork: List[str] = []
         self._left_behind: List[str] = []
@@ -416,13 +421,12 @@ class Heart:
             try:
                 return function(*args, **named)
             finally:
-                self._computing[mark] = self._computing.get(mark, 0.0) + thread_time() - began
+                self._computing.append((mark, thread_time() - began))
 
         return timed
 
     def _connected(self, host: Any, port: Any) -> None:
-        peer = "%s:%s" % (host, port)
-        self._connects[peer] = self._connects.get(peer, 0) + 1
+        self._connects.append("%s:%s" % (host, port))
 
     def timer_of(self, normalized: str) -> Optional[statements.Timer]:
         """Return a timer for a statement that begins; None: no code of the app's own sends it."""
@@ -432,14 +436,12 @@ class Heart:
         if frame is None:
             return None
         sent = Sent(normalized, frame.f_code, frame.f_lasti)
-        spent = self._statements.get(sent, Spent(0.0, 0))
-        self._statements[sent] = spent._replace(times=spent.times + 1)
+        self._statements.append((sent, Spent(0.0, 1)))
         return Timer(self, sent)
 
     def spent_in(self, sent: Sent, seconds: float) -> None:
         """Note that a statement ran for so long."""
-        spent = self._statements.get(sent, Spent(0.0, 0))
-        self._statements[sent] = spent._replace(seconds=spent.seconds + seconds)
+        self._statements.append((sent, Spent(seconds, 0)))
 
     def _begin(self, loop: Loop) -> Loop:
         # One that a thread runs within another one (by a greenlet, for one call) holds up what that one serves.
@@ -464,6 +466,8 @@ class Heart:
         self._file, self._loop, self._lines = None, None, allocate_lock()
         self._left_behind, self._native = self._at_fork, False
         self._first, self._ran_s, self._stood = get_ident(), {}, {}
+        for noted in (self._statements, self._computing, self._connects):
+            noted.clear()  # by the parent, which reports it
         self._start()
 
     def _start(self) -> None:
@@ -633,32 +637,38 @@ class Heart:
             self._waits[key] = Waits(before.seconds + seconds * count, max(before.most, count))
 
     def _tell_seen(self, seconds: float) -> None:
+        sending: Dict[Sent, Spent] = {}
+        for sent, spent in _taken(self._statements):
+            before = sending.get(sent, Spent(0.0, 0))
+            sending[sent] = Spent(before.seconds + spent.seconds, before.times + spent.times)
+        computing: Dict[str, float] = {}
+        for mark, computed in _taken(self._computing):
+            computing[mark] = computing.get(mark, 0.0) + computed
         line = {
             "seen": seconds,
             "at": monotonic(),
             "loop": self._loop.module if self._loop is not None else None,
             "late_s": self._late,
             "samples": dict(self._samples),
-            "computing": dict(self._computing),
+            "computing": computing,
             "calls": [_calling(call, spent) for call, spent in _most(self._calls, float)],
             "threads": dict(self._threads),
             "libraries": [name for name in LIBRARIES if name in sys.modules],
             "limited": any(name in os.environ for name in NATIVE_LIMITS),
             "statements": [
-                _sending(sent, spent) for sent, spent in _most(self._statements, lambda spent: spent.seconds)
+                _sending(sent, spent) for sent, spent in _most(sending, lambda spent: spent.seconds)
             ],
             "waits": [
                 {**awaiting(key, wait), "holds": self._holds.get(key, "")}
                 for key, wait in _most(self._waits, lambda waits: waits.seconds)
             ],
             "waiting": self._waiting,
-            "connects": dict(sorted(self._connects.items(), key=lambda item: -item[1])[:MOST_TOLD]),
+            "connects": dict(Counter(_taken(self._connects)).most_common(MOST_TOLD)),
             "ports": ports(),
             "left_behind": self._left_behind,
         }
         self._late, self._samples, self._threads, self._calls = 0.0, {"all": 0.0}, {}, {}
-        self._waits, self._waiting, self._connects, self._statements = {}, {}, {}, {}
-        self._computing, self._holds = {}, {}
+        self._waits, self._waiting, self._holds = {}, {}, {}
         self._write(line)
 
     def _write(self, line: Dict[str, Any]) -> None:
@@ -767,6 +777,11 @@ def _first(thing: Any, names: Tuple[str, ...]) -> Any:
 
 FRAMES, AWAITED = ("cr_frame", "gi_frame", "ag_frame"), ("cr_await", "gi_yieldfrom", "ag_await")
 """Of coroutines, generators and asynchronous generators: their frame, and what they wait for."""
+
+
+def _taken(noted: Deque[Found]) -> List[Found]:
+    """Take out what had been noted when this was called; threads may go on to append."""
+    return [noted.popleft() for _ in range(len(noted))]
 
 
 def _most(found: Dict[Key, Found], seconds: Callable[[Found], float]) -> List[Tuple[Key, Found]]:
