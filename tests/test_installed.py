@@ -131,6 +131,7 @@ def test_it_compares_an_app_of_ones_own(bare: dict[str, str], tmp_path: Path) ->
     assert (tmp_path / "run/report.html").exists()
 
 
+@pytest.mark.exhaustive  # a minute or two, and beside what `compare` shows only that `tune` is there
 def test_it_tunes_an_app_of_ones_own(bare: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "shop.py").write_text(SHOP)
     words = ["--stack", "waitress", "-R", "20", "--slo", "p50 < 200ms", "--budget", "8s", "--json"]

@@ -1,6 +1,6 @@
 """Which pairs of stack and recipe are tested every day."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Mapping
 
 import pytest
 
@@ -9,6 +9,17 @@ from velodrome.guest.recipe import Recipe
 from velodrome.guest.stack import Stack
 
 RECIPES = catalog.recipes()
+
+
+def of_each(stacks: Mapping[str, Stack], kind: Callable[[Stack], Hashable]) -> pytest.MarkDecorator:
+    """Try stacks, in each run of the tests the first of each kind, and the others in the exhaustive one."""
+    seen: set[Hashable] = set()
+    params = []
+    for name, stack in stacks.items():
+        first = kind(stack) not in seen
+        seen.add(kind(stack))
+        params.append(pytest.param(stack, id=name, marks=() if first else pytest.mark.exhaustive))
+    return pytest.mark.parametrize("stack", params)
 
 
 def marks(stack: Stack, recipe: Recipe, stacks: Mapping[str, Stack]) -> list[pytest.MarkDecorator]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.conformance.chat_wire import BINARY, CLOSE, TEXT, Member
+from tests.conformance.dealing import of_each
 
 from velodrome.guest import catalog
 from velodrome.guest.recipe import Chat, Recipe, Sleep
@@ -26,6 +27,7 @@ MESSAGES = [
     (BINARY, b"x" * 70_000),
 ]
 every = pytest.mark.parametrize("stack", CHATTING.values(), ids=CHATTING)
+of_each_interface = of_each(CHATTING, lambda stack: stack.interface)
 
 
 @contextmanager
@@ -57,7 +59,7 @@ def test_each_message_comes_back_to_its_sender_alone(
         assert other.receive() == (TEXT, b"mine"), "it was sent another member's message first"
 
 
-@every
+@of_each_interface
 def test_a_room_gives_each_message_to_all_and_forgets_who_left(
     stack: Stack, python_of: Callable[[Stack], Path], tree: Path
 ) -> None:
@@ -81,7 +83,7 @@ def test_a_room_gives_each_message_to_all_and_forgets_who_left(
             assert members[1].receive() == members[0].receive() == (TEXT, b"still %d" % number)
 
 
-@every
+@of_each_interface
 def test_our_engine_loads_it_in_every_mode(
     stack: Stack, python_of: Callable[[Stack], Path], tree: Path
 ) -> None:
@@ -102,7 +104,7 @@ def test_our_engine_loads_it_in_every_mode(
         assert room["connections"]["opened"] == room["connections"]["answered"] == 5
 
 
-@every
+@of_each_interface
 def test_the_steps_before_are_done_for_each_message(
     stack: Stack, python_of: Callable[[Stack], Path], tree: Path
 ) -> None:

@@ -2,14 +2,14 @@
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from tests.conformance.answering import check, check_connection, check_nothing_is_left, check_one_answer
 from tests.conformance.booted import Booted, booted
-from tests.conformance.dealing import RECIPES, marks
+from tests.conformance.dealing import RECIPES, marks, of_each
 from tests.conformance.wire import Wire
 
 from velodrome.guest import catalog
@@ -57,10 +57,14 @@ def test_it_answers_rightly_and_leaves_nothing(
         check_nothing_is_left(server)
 
 
-@pytest.mark.parametrize(
-    "stack",
-    [pytest.param(stack, id=name) for name, stack in STACKS.items() if catalog.serves(stack, WAIT) is None],
-)
+def who_serves(stack: Stack) -> Hashable:
+    """Return what decides how many are served at once: the server and its workers, whichever framework they run."""
+    if stack.server is None:
+        return stack.name
+    return (stack.server.module, stack.concurrency, stack.requires)
+
+
+@of_each({name: stack for name, stack in STACKS.items() if catalog.serves(stack, WAIT) is None}, who_serves)
 def test_it_serves_as_many_at_once_as_it_says_and_its_workers_end_with_it(
     stack: Stack, python_of: Callable[[Stack], Path], tree: Path, upstream: str, tmp_path: Path
 ) -> None:
