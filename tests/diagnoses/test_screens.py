@@ -30,7 +30,7 @@ import velodrome.diagnoses
 from velodrome.diagnoses.blocking_call import in_a_thread
 from velodrome.diagnoses.built_per_request import BUILT
 from velodrome.diagnoses.connector_limit import CLIENTS
-from velodrome.diagnoses.fault import Absent, Suspect, Unknown, catalogue
+from velodrome.diagnoses.fault import Absent, Suspect, Unknown, catalogue, no_plateau
 from velodrome.diagnoses.pool_exhausted import POOLS
 from velodrome.guest.injected.building import KINDS, MARK
 from velodrome.guest.injected.heartbeat import LIBRARIES, NATIVE
@@ -1074,18 +1074,17 @@ def test_where_tasks_of_one_request_wait_for_each_other_at_a_lock_of_the_app_the
 
 
 @pytest.mark.parametrize("name", ["lost-at-stop", "lost-at-reload", "lost-at-replacement"])
-def test_of_requests_that_fail_together_in_any_case_it_cannot_be_told_whether_they_are_lost(
-    name: str,
+@pytest.mark.parametrize(
+    ("figures", "fact"), [({"fails_anyway": 9.0, "of": 16.0}, "9 of 16"), ({"outlasts_s": 3.4}, "3.4 s")]
+)
+def test_of_requests_that_fail_together_or_outlast_what_servers_get_to_end_it_cannot_be_told_if_they_are_lost(
+    name: str, figures: dict[str, float], fact: str
 ) -> None:
     found = catalogue()[name].screen(
-        replace(
-            SEEN,
-            met={name: Met(0, 0, figures={"fails_anyway": 9, "of": 16})},
-            setting=SUSPICIOUS[name].setting,
-        )
+        replace(SEEN, met={name: Met(0, 0, figures=figures)}, setting=SUSPICIOUS[name].setting)
     )
     assert isinstance(found, Unknown)
-    assert "9 of 16" in found.why
+    assert fact in found.why
 
 
 def test_a_pool_that_is_used_up_is_suspected_by_what_waits_while_nothing_is_in_work() -> None:
@@ -1130,6 +1129,15 @@ def test_cpus_that_are_used_up_as_soon_as_requests_wait_are_what_bounds_an_app(
     points = tuple(Point(2**n, float(rps[n]), cpus[n], 4) for n in range(6))
     slope = Slope(points, Interval(7.6, 8.0, 8.4), 8, rises=False)
     assert replace(SEEN, slope=slope).computes is computes
+
+
+@pytest.mark.parametrize(("cut", "ruling"), [(False, Absent), (True, Unknown)])
+def test_throughput_that_rises_rules_out_bounds_unless_there_was_no_time_for_more_connections(
+    cut: bool, ruling: type
+) -> None:
+    points = tuple(Point(4**n, 0.3 * 4**n, 0.1, 4) for n in range(4))
+    slope = Slope(points, Interval(63.0, 64.0, 65.0), 64, rises=True, cut=cut)
+    assert isinstance(no_plateau(replace(SEEN, slope=slope)), ruling)
 
 
 @pytest.mark.parametrize(

@@ -608,6 +608,18 @@ def test_half_of_the_budget_is_left_for_experiments_whatever_looks_take(
     assert case._postponed == {"first", "second", "third"} - set(looked)
 
 
+def test_a_situation_of_many_requests_in_turn_is_left_for_later_of_an_app_for_which_that_takes_too_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(situations, "meet", lambda *_: Met(0, 16))
+    standing = SimpleNamespace(booted=SimpleNamespace(server=SimpleNamespace(exit=lambda: None)))
+    many = replace(suspected("many"), look=lambda _: replace(PROBE, about="many", in_turn=60))
+    case = Scripted([looking("first", 0.5), many, looking("third", 3.0)], {}, 300.0)
+    case._each_s = 3.0
+    case._look(cast(Standing, standing), case._looks(), [])
+    assert (set(case._met), case._postponed) == ({"first", "third"}, {"many"})
+
+
 def test_what_the_loads_speak_for_is_looked_at_first_and_what_ends_the_server_last(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -728,7 +740,7 @@ def test_a_server_that_dies_with_the_most_throughput_is_followed_by_a_fresh_one_
     def stands(*_: object) -> Iterator[object]:
         servers.append(len(servers))
         in_use = InUse(descriptors=tuple((1000 * n, 100.0 * n) for n in range(6)))
-        yield SimpleNamespace(warm=lambda: None, in_use=lambda: in_use, number=servers[-1])
+        yield SimpleNamespace(warm=lambda: None, in_use=lambda: in_use, loads=[], number=servers[-1])
 
     def ends(server: SimpleNamespace, _points: object) -> tuple[tuple[float, float], ...]:
         if not server.number:
@@ -738,7 +750,7 @@ def test_a_server_that_dies_with_the_most_throughput_is_followed_by_a_fresh_one_
     monkeypatch.setattr(doctor, "standing", stands)
     monkeypatch.setattr(screens, "first", lambda _: 0.001)
     monkeypatch.setattr(screens, "alone", lambda _: points[0])
-    monkeypatch.setattr(screens, "climb", lambda *_, first, also: (points, ""))
+    monkeypatch.setattr(screens, "climb", lambda *_, **__: screens.Climbed(points, ""))
     monkeypatch.setattr(screens, "fresh_and_reused", lambda *_: SEEN.reused)
     monkeypatch.setattr(screens, "ends", ends)
     case, failed, looked = Scripted([suspected("a")], {}), list[str](), list[int]()

@@ -17,9 +17,13 @@ from operator import itemgetter
 from typing import Literal
 
 from velodrome.guest import plugins
+from velodrome.guest.injected.bounds import BEYOND
 from velodrome.model.diagnosis import AS_IT_IS, Cure, Evidence, Met, Probe, Treatment
 from velodrome.model.quantity import Interval, significant
 from velodrome.model.symptoms import Called, Collected, Opened, Setting, Symptoms
+
+WAVES, LONGEST_S = 3.0, 6.0
+"""A load lasts so many times what a request takes in it, at least, and so long, at most."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +57,21 @@ class Experiment:
     """What both arms have besides: an instrument that intrudes, or what costs as much as the treatment, without it."""
     leaves_memory: bool = False
     """Whether what it proves is memory that requests leave behind, of which the line that allocates it can be found."""
+
+    def load_s(self, seen: Symptoms) -> float:
+        """Return how many seconds the closed loop of an arm lasts: a slow app gets longer."""
+        rps = seen.slope.plateau.rps if seen.slope else 0.0
+        waits = WAVES * self.connections / rps if rps else 0.0
+        return min(max(self.seconds, waits), max(LONGEST_S, self.seconds))
+
+    def missed(self, took: frozenset[str], *, first: bool) -> "Absent | str | None":
+        """Return what follows where the treated arm never met what is changed; None: it did. `first`: of its blocks."""
+        if self.takes and self.takes not in took:
+            why = f"{self.treatment.about}: what that changes was never used"
+            return Absent(why) if self.needless else why
+        if self.raises and first and f"{self.takes}{BEYOND}" not in took:
+            return Absent(f"{self.treatment.about}: no more were in use than the app allows as it is")
+        return None
 
 
 def statements_longer(
@@ -234,6 +253,10 @@ def no_plateau(seen: Symptoms) -> Screened | None:
         return Unknown("throughput over connections could not be measured")
     if seen.slope.rises:
         most = seen.slope.points[-1].connections
+        if seen.slope.cut:
+            return Unknown(
+                f"throughput still rises at {most} connections, and there was no time for more: --budget"
+            )
         return Absent(f"throughput still rises at {most} connections: nothing bounds the requests in work")
     if seen.computes:
         plateau, last = seen.slope.plateau, seen.slope.points[-1]
@@ -248,9 +271,14 @@ def plateau(seen: Symptoms) -> tuple[Evidence, ...]:
     if seen.slope is None:
         return ()
     k, top = seen.slope.in_work, seen.slope.plateau
+    stops = (
+        f"rises up to {significant(top.rps, 4)}/s with {top.connections} connections, the most that were tried"
+        if seen.slope.rises
+        else f"stops at {significant(top.rps, 4)}/s from {seen.slope.knee} connections on"
+    )
     sentence = (
-        f"throughput stops at {significant(top.rps, 4)}/s from {seen.slope.knee} connections on: {significant(k.mid)} "
-        f"[{significant(k.low)}, {significant(k.high)}] requests in work at once, {top.cpus:.2f} CPUs busy"
+        f"throughput {stops}: {significant(k.mid)} [{significant(k.low)}, {significant(k.high)}] requests in work at "
+        f"once, {top.cpus:.2f} CPUs busy"
     )
     if (falls := seen.slope.falls) is not None:
         sentence += f"; it falls to {significant(falls.rps, 4)}/s with {falls.connections}"
@@ -317,9 +345,8 @@ def counting(
     found = seen.met.get(name)
     if found is None:
         return Unknown("it could not be tried on the server of the screens")
-    if not found.of and (wrong := found.figures.get("fails_anyway")):
-        all_ = f"{wrong:.0f} of {found.figures['of']:.0f}"
-        return Unknown(f"{all_} requests that are in flight together fail in any case")
+    if not found.of and (why := _uncounted(found.figures)):
+        return Unknown(why)
     if not found.of and none is not None:
         return none
     worst = f" ({found.said})" if found.hits and found.said else ""
@@ -328,6 +355,16 @@ def counting(
     if not found.hits or found.share < least:
         return Absent(sentence, evidence)
     return Counting(found, probe, sentence, evidence)
+
+
+def _uncounted(figures: Mapping[str, float]) -> str:
+    """Return why a look counted nothing on purpose; empty: there was nothing to count."""
+    if wrong := figures.get("fails_anyway"):
+        return f"{wrong:.0f} of {figures['of']:.0f} requests that are in flight together fail in any case"
+    if took_s := figures.get("outlasts_s"):
+        given = "servers get less time here to end than one that is deployed"
+        return f"a request takes {significant(took_s, 2)} s, and {given}"
+    return ""
 
 
 def replaces(setting: Setting) -> bool:
@@ -368,6 +405,7 @@ def failing(seen: Symptoms, treatment: Treatment, cure: Cure) -> Screened:
         "failed",
         {"connections": connections},
         seconds=1.0,
+        in_turn=1,
         worth=FAILS / 2,
         hides=True,
     )

@@ -19,6 +19,7 @@ def look(setting: Setting) -> Probe | None:
         "held by the busiest worker",
         {"connections": CONNECTIONS},
         seconds=0.5,
+        in_turn=CONNECTIONS,
     )
 
 

@@ -125,7 +125,9 @@ class Probe:
     unprovoked: Mapping[str, float] = field(default_factory=dict)
     """Settings without the provocation; all else is the same."""
     seconds: float = 1.0
-    """How long it takes, about."""
+    """How long it takes, about, where requests take next to nothing."""
+    in_turn: int = 6
+    """Requests that it makes one after the other, about: of a slow app it takes so much longer."""
     worth: float = 0.2
     """Share of what is counted, from which on it is worth a diagnosis."""
     warm: bool = True

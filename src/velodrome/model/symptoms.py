@@ -50,6 +50,8 @@ class Slope:
     """Connections of the fewest that reach the plateau; where it still rises, the most that were tried."""
     rises: bool
     """Whether throughput still rose at the most connections."""
+    cut: bool = False
+    """Whether there was no time for more connections."""
 
     @property
     def plateau(self) -> Point:

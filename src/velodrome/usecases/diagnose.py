@@ -5,6 +5,7 @@
 Two faults at once are common, and one hides the other: once a cause is cured, all that follows runs with its cure.
 """
 
+import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -14,6 +15,7 @@ from pathlib import Path
 from threading import Timer
 
 from velodrome.diagnoses.fault import (
+    WAVES,
     Absent,
     Experiment,
     Fault,
@@ -23,7 +25,6 @@ from velodrome.diagnoses.fault import (
     glances,
 )
 from velodrome.guest import catalog
-from velodrome.guest.injected.bounds import BEYOND
 from velodrome.guest.stack import Stack
 from velodrome.judge import diagnosis as judge
 from velodrome.judge.search.holding import Demands
@@ -64,7 +65,6 @@ from velodrome.model.search import Ending, RateCapacity, RateFound
 from velodrome.model.symptoms import (
     Collected,
     InUse,
-    Point,
     Reused,
     Setting,
     Slope,
@@ -101,11 +101,10 @@ STEPPED_S = 6.0
 """Of both steps, beside the starts of their servers."""
 AROUND_S = 1.2
 """Of warming up and settling, around each load of an arm, beside the start of its server."""
-WAVES = 3.0
-"""A load lasts so many times what a request takes in it, at least."""
-LONGEST_S = 6.0
 SLOW_S, SLOW_SCREENS = 0.3, 40
 """From where on the screens take longer for what a request takes, and about so many times as long."""
+CLIMB_SHARE = 0.4
+"""Of what is left of the budget: an app of seconds a request has no time for all numbers of connections."""
 LOOKS_SHARE = 0.5
 """Of the budget, after which no further situation is looked at: what the screens make likely has to be proven yet."""
 MOST_LOSS = 0.95
@@ -548,50 +547,54 @@ class Case:
     def _climb(self, failed: list[str]) -> tuple[Slope, Reused | None]:
         """Return the slope, and what reused connections do; a server that dies of it is followed by a fresh one."""
         stack = self._lab.stacks[self._trial.contestant.stack]
-        points: tuple[Point, ...] = ()
+        climbed = screens.Climbed((), "")
         pairs: tuple[tuple[float, float], ...] = ()
         reused: Reused | None = None
         looks = self._looks()
         as_it_is = self._slopes[0] if self._slopes else None
         also = as_it_is.plateau.connections if as_it_is else 0  # what is left is judged there (`unexplained`)
+        until = time.monotonic() + CLIMB_SHARE * self._left_s()
         with standing(self._trial, self._lab, self._base) as server:
             if not self._slopes:
                 self._refuse_slow(server)
             server.warm()
             alone = screens.alone(server)
             self._each_s = 1 / alone.rps
+            until = until if self._each_s > SLOW_S else math.inf
             try:
                 if closes(stack, self._trial):
-                    reused = screens.fresh_and_reused(server, self._each_s)
-                points, died = screens.climb(server, first=alone, also=also)
+                    reused = screens.fresh_and_reused(server, alone)
+                climbed = screens.climb(server, first=alone, also=also, until=until)
+                died = climbed.died
             except NoServerError as error:
                 died = f"one connection: {error.reason}"
             if not died:
                 try:
-                    pairs = screens.ends(server, points)
+                    pairs = screens.ends(server, climbed)
                 except NoServerError as error:
                     died = f"with the most throughput: {error.reason}"
                 self._in_use = server.in_use()
             self._meet_worn(server)
+            looks = self._likely_first(looks, server)
             if not died:
-                looks = self._look(server, self._likely_first(looks, server), failed)
+                looks = self._look(server, looks, failed)
         if died:
             failed.append(died)
             with standing(self._trial, self._lab, self._base) as server:
                 server.warm()
-                if not points:
-                    points, died = screens.climb(server, first=alone, also=also)
-                    failed += [died] if died else []
+                if not climbed.points:
+                    climbed = screens.climb(server, first=alone, also=also, until=until)
+                    failed += [climbed.died] if climbed.died else []
                 try:
-                    pairs = screens.ends(server, points)
+                    pairs = screens.ends(server, climbed)
                 except NoServerError as error:
                     failed.append(f"once more, with the most throughput: {error.reason}")
-                    pairs = ((alone.rps, max(point.rps for point in points)),)
+                    pairs = ((alone.rps, max(point.rps for point in climbed.points)),)
                 else:
                     self._in_use = server.in_use()
                     looks = self._look(server, looks, failed)
         self._look_on_fresh_servers(looks, failed)
-        return judge.slope(points, pairs), reused
+        return judge.slope(climbed.points, pairs, cut=climbed.cut), reused
 
     def _refuse_slow(self, server: Standing) -> None:
         """Refuse an app for whose screens the budget is too short. Raises TooSlowError, NoServerError.
@@ -626,9 +629,8 @@ class Case:
         if not self._is_worn_looked_at():
             return False
         with suppress(*NOT_SERVED), standing(self._trial, self._lab, self._base) as server:
-            met = situations.meet(
-                server, replace(WEARING, settings={"requests": MOST_AT_ONCE, "connections": 0})
-            )
+            settings = {"requests": MOST_AT_ONCE, "connections": 0}
+            met = situations.meet(server, replace(WEARING, settings=settings))
             self._worn = Worn(round(met.figures["answered"]), met)
         return self._worn is not None and self._worn.met.hits == self._worn.met.of
 
@@ -649,6 +651,8 @@ class Case:
 
     def _likely_first(self, looks: list[tuple[str, Probe]], server: Standing) -> list[tuple[str, Probe]]:
         """Put first those that the loads so far speak for: half of the budget may be too short for all."""
+        if not server.loads:
+            return looks
         stack = self._lab.stacks[server.loads[-1].trial.contestant.stack]
         likely = glances(symptoms(server.loads, stack))
         return sorted(looks, key=lambda look: (look[1].ends, look[0] not in likely))
@@ -661,7 +665,7 @@ class Case:
         `fresh`: nothing could be made on it yet, so a situation that cannot be made on it cannot be made at all.
         """
         for number, (name, probe) in enumerate(looks):
-            if self._met and time.monotonic() > self._looks_end:
+            if self._met and time.monotonic() + self._slow_s(probe) > self._looks_end:
                 self._postponed.add(name)
                 continue
             try:
@@ -683,7 +687,7 @@ class Case:
         None: there are none, or no time for one.
         """
         chosen = self._probes(sorted(self._postponed))
-        if not chosen or self._left_s() < self._boot_s + chosen[0][1].seconds:
+        if not chosen or self._left_s() < self._boot_s + chosen[0][1].seconds + self._slow_s(chosen[0][1]):
             return None
         self._postponed.clear()
         longest = max(probe.seconds for _, probe in chosen)
@@ -705,6 +709,10 @@ class Case:
                 failed.append(str(error).splitlines()[0])
                 return
         failed += [f"{name}: {LOOK_SERVERS + 1} servers did not answer any more" for name, _ in looks]
+
+    def _slow_s(self, probe: Probe) -> float:
+        """Return how much longer a situation takes because each request does."""
+        return probe.in_turn * self._each_s if self._each_s > SLOW_S else 0.0
 
     def _setting(self) -> Setting:
         """Return how the server is set, the cures included."""
@@ -745,7 +753,7 @@ class Case:
             treated = treated.plus(experiment.seen_by).plus(experiment.treatment)
         load = arms.Loaded(
             max(experiment.connections for experiment in raising.values()),
-            max(_length(experiment, seen) for experiment in raising.values()),
+            max(experiment.load_s(seen) for experiment in raising.values()),
         )
         if self._left_s() < self._boot_s + AROUND_S + load.seconds:
             return
@@ -755,7 +763,7 @@ class Case:
         except NOT_SERVED:
             return  # each by itself may be served
         for what, experiment in raising.items():
-            if isinstance(absent := _missed(experiment, took, first=True), Absent):
+            if isinstance(absent := experiment.missed(took, first=True), Absent):
                 self._needless[what] = load.connections, absent
 
     def _suspects(self, seen: Symptoms) -> list[tuple[Fault, Suspect]]:
@@ -804,8 +812,8 @@ class Case:
     def _seconds(self, experiment: Experiment, seen: Symptoms) -> float:
         """Return how long an experiment takes at least."""
         if (probe := experiment.probe) is not None:
-            return judge.COUNT_LOOKS[0] * 2 * (self._boot_s + AROUND_S + probe.seconds)
-        each = self._boot_s + AROUND_S + _length(experiment, seen)
+            return judge.COUNT_LOOKS[0] * 2 * (self._boot_s + AROUND_S + probe.seconds + self._slow_s(probe))
+        each = self._boot_s + AROUND_S + experiment.load_s(seen)
         return judge.LOOKS[0] * 2 * each
 
     def _test(self, fault: Fault, suspect: Suspect, seen: Symptoms) -> Diagnosis:
@@ -869,7 +877,7 @@ class Case:
         treated = self._base.plus(experiment.treatment)
         if experiment.probe is not None:
             return self._count(experiment, experiment.probe, treated)
-        load = arms.Loaded(experiment.connections, _length(experiment, seen))
+        load = arms.Loaded(experiment.connections, experiment.load_s(seen))
         seen_by = self._base.plus(experiment.seen_by)
         both = (seen_by, seen_by.plus(experiment.treatment))
         made, block_s = Arms(load.label, *both, ()), 0.0
@@ -883,7 +891,7 @@ class Case:
                 if made.blocks:
                     return made, _death(error, experiment, len(made.blocks))
                 return _death(error, experiment).reason
-            if (missed := _missed(experiment, after.took, first=not made.blocks)) is not None:
+            if (missed := experiment.missed(after.took, first=not made.blocks)) is not None:
                 return missed
             made = replace(made, blocks=(*made.blocks, (before.figures, after.figures)))
             block_s = time.monotonic() - began
@@ -923,7 +931,7 @@ class Case:
                 before, after = arms.probe_arms(self._trial, self._lab, both, probes, number)
             except NOT_SERVED as error:
                 return f"{probe.about}, with {treated.about}: {str(error).splitlines()[0]}"
-            if (missed := _missed(experiment, after.took, first=not made.blocks)) is not None:
+            if (missed := experiment.missed(after.took, first=not made.blocks)) is not None:
                 return missed
             made = replace(made, blocks=(*made.blocks, (before.met, after.met)))
             block_s = time.monotonic() - began
@@ -973,23 +981,6 @@ def _death(error: arms.NotMeasuredError, experiment: Experiment, blocks: int = 0
 
 def _spent(blocks: int) -> judge.Judged:
     return judge.Judged(Ruling.CANNOT_TELL, f"the budget was spent after {blocks} blocks")
-
-
-def _missed(experiment: Experiment, took: frozenset[str], *, first: bool) -> Absent | str | None:
-    """Return what follows where the treated arm never met what is changed; None: it did. `first`: of its blocks."""
-    if experiment.takes and experiment.takes not in took:
-        why = f"{experiment.treatment.about}: what that changes was never used"
-        return Absent(why) if experiment.needless else why
-    if experiment.raises and first and f"{experiment.takes}{BEYOND}" not in took:
-        return Absent(f"{experiment.treatment.about}: no more were in use than the app allows as it is")
-    return None
-
-
-def _length(experiment: Experiment, seen: Symptoms) -> float:
-    """Return how many seconds a load lasts: a slow app gets longer."""
-    rps = seen.slope.plateau.rps if seen.slope else 0.0
-    waits = WAVES * experiment.connections / rps if rps else 0.0
-    return min(max(experiment.seconds, waits), max(LONGEST_S, experiment.seconds))
 
 
 def _ruled_by_screen(fault: Fault, screened: Absent | Unknown | Suspect) -> Diagnosis:

@@ -5,15 +5,18 @@ import socketserver
 import sys
 import threading
 from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
 from dataclasses import replace
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
-from velodrome.model.diagnosis import Met
+from velodrome.model.diagnosis import Met, Probe
 from velodrome.run.instruments import situations
 from velodrome.run.instruments.clients import Client, Where
 from velodrome.run.instruments.mixed_up import canary
+from velodrome.run.instruments.standing import Standing
 
 pytestmark = pytest.mark.unit
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -299,3 +302,30 @@ def test_a_request_is_written_with_its_own_headers_and_the_length_of_its_body() 
     at = Where("shop", 80, "/buy", "POST", (("Host", "shop.example"), ("Content-Length", "9")), b"{}")
     assert at.request == b"POST /buy HTTP/1.1\r\nHost: shop.example\r\nContent-Length: 2\r\n\r\n{}"
     assert b"X-Slow: x\r\n" in at.with_headers(X_Slow="x").head()
+
+
+@pytest.mark.parametrize(
+    ("fastest_ms", "patience_s"), [((), 3.0), ((20.0, 40.0), 3.0), ((3400.0, 3000.0), 9.0)]
+)
+def test_an_answer_is_waited_for_as_long_as_requests_of_a_slow_app_take(
+    monkeypatch: pytest.MonkeyPatch, fastest_ms: tuple[float, ...], patience_s: float
+) -> None:
+    seen = list[Where]()
+
+    async def situation(at: Where) -> Met:
+        seen.append(at)
+        return Met(0, 1)
+
+    monkeypatch.setitem(situations.SITUATIONS, "situation", situation)
+    monkeypatch.setattr(situations, "where", lambda _: Where("127.0.0.1", 8000))
+    monkeypatch.setattr(situations, "enter", lambda _: nullcontext())
+    monkeypatch.setattr(situations, "host_beside", lambda _: nullcontext())
+    loads = [SimpleNamespace(load=SimpleNamespace(fastest_ms=ms)) for ms in (*fastest_ms, None)]
+    booted = SimpleNamespace(
+        target=None, placed=None, site=SimpleNamespace(client=None), server=SimpleNamespace(exit=lambda: None)
+    )
+    trial = SimpleNamespace(contestant=SimpleNamespace(label="shop"))
+    situations.meet(
+        cast(Standing, SimpleNamespace(booted=booted, loads=loads, trial=trial)), Probe("situation", "x")
+    )
+    assert [at.patience_s for at in seen] == [pytest.approx(patience_s)]

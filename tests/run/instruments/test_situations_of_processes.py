@@ -134,6 +134,13 @@ def test_of_requests_that_fail_together_without_any_event_none_is_lost_by_it() -
     assert found.figures["fails_anyway"] > 1
 
 
+def test_requests_that_take_longer_than_a_server_gets_to_end_are_not_counted() -> None:
+    with served("graceful", 2.1) as (at, server):
+        found = asyncio.run(situations.stop(at, server, stops=1))
+    assert (found.hits, found.of) == (0, 0)
+    assert found.figures["outlasts_s"] > 2.1
+
+
 def test_a_server_of_one_process_has_no_worker_that_could_be_replaced() -> None:
     with served("graceful") as (at, server):
         assert asyncio.run(situations.stop(at, server, replaces=1)).of == 0

@@ -1,6 +1,7 @@
 """A slope is climbed until it is flat; a server that dies on the way leaves what was measured before."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from tests.run.made import measurement, trial
@@ -33,8 +34,8 @@ def scripted(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def climb(server: Server, most: int = screens.MOST) -> tuple[list[int], str]:
-    points, died = screens.climb(server, most)  # type: ignore[arg-type]
-    return [point.connections for point in points], died
+    climbed = screens.climb(server, most)  # type: ignore[arg-type]
+    return [point.connections for point in climbed.points], climbed.died
 
 
 @pytest.mark.parametrize(
@@ -56,7 +57,7 @@ def test_it_ends_when_twice_more_connections_add_nothing_and_leaves_out_some_whi
 
 @pytest.mark.parametrize("also", [0, 4, 16, 64, 128])
 def test_a_number_of_connections_that_is_named_is_not_left_out(also: int) -> None:
-    points, _ = screens.climb(Server(1000), also=also)  # type: ignore[arg-type]
+    points = screens.climb(Server(1000), also=also).points  # type: ignore[arg-type]
     counts = [point.connections for point in points]
     assert not also or also in counts
     assert counts == sorted(set(counts))
@@ -79,15 +80,27 @@ def test_one_that_bears_nothing_is_an_error() -> None:
 
 def test_the_ends_are_measured_in_turns() -> None:
     server = Server(40)
-    points, _ = screens.climb(server)  # type: ignore[arg-type]
+    climbed = screens.climb(server)  # type: ignore[arg-type]
     server.loads.clear()
-    assert len(screens.ends(server, points)) == screens.PAIRS  # type: ignore[arg-type]
+    assert len(screens.ends(server, climbed)) == screens.PAIRS  # type: ignore[arg-type]
     assert server.loads == [1, 64] * screens.PAIRS
 
 
-def test_of_a_slow_app_fewer_pairs_are_measured() -> None:
-    points = Point(1, 4.0, 0.1, 4), Point(8, 32.0, 0.1, 4)
-    assert len(screens.ends(Server(8), points)) == screens.SLOW_PAIRS  # type: ignore[arg-type]
+@pytest.mark.parametrize(("rps", "pairs"), [(4.0, screens.SLOW_PAIRS), (0.3, 1)])
+def test_the_slower_an_app_the_fewer_pairs_are_measured(rps: float, pairs: int) -> None:
+    climbed = screens.Climbed((Point(1, rps, 0.1, 4), Point(8, 8 * rps, 0.1, 4)), "")
+    assert len(screens.ends(Server(8), climbed)) == pairs  # type: ignore[arg-type]
+
+
+def test_a_slope_that_there_is_no_time_for_is_cut_and_measured_no_further(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    server, now = Server(1000), iter([0.0, 9.0, 18.0, 27.0])
+    monkeypatch.setattr(screens, "time", SimpleNamespace(monotonic=lambda: next(now)))
+    climbed = screens.climb(server, first=Point(1, 0.3, 0.1, 4), until=25.0)  # type: ignore[arg-type]
+    assert (climbed.cut, server.loads) == (True, [2, 8])
+    assert len(screens.ends(server, climbed)) == 1  # type: ignore[arg-type]
+    assert server.loads == [2, 8]
 
 
 class Slow:
@@ -129,6 +142,6 @@ def test_of_an_app_that_takes_longer_than_a_load_the_load_is_longer(monkeypatch:
 
 def test_one_connection_that_is_known_is_not_measured_again() -> None:
     server = Server(40)
-    points, _ = screens.climb(server, first=Point(1, 20.0, 0.1, 4))  # type: ignore[arg-type]
+    points = screens.climb(server, first=Point(1, 20.0, 0.1, 4)).points  # type: ignore[arg-type]
     assert server.loads[0] == 2
     assert points[0].connections == 1

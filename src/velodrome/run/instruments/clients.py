@@ -43,6 +43,8 @@ class Where:
     """Of a right answer; None: any 2xx."""
     expected: bytes | None = None
     """Body of a right answer; None: any."""
+    patience_s: float = 3.0
+    """For how long an answer is waited for that may never come."""
 
     def with_headers(self, **headers: str) -> "Where":
         """Return it with further headers; of their names `_` is `-`."""

@@ -1,8 +1,8 @@
 """Screens: loads on a server that show what it does before any fault is looked for.
 
-    points, died = climb(server)                            # SLOPE: closed loops of 1, 2, 8 … connections, until
-    pairs = ends(server, points)                            # throughput rises no more; then the two ends, in turns
-    fresh_and_reused(server)                                # CONN: Reused(first_ms=0.6, later_ms=43.1)
+    climbed = climb(server)                                 # SLOPE: closed loops of 1, 2, 8 … connections, until
+    pairs = ends(server, climbed)                           # throughput rises no more; then the two ends, in turns
+    fresh_and_reused(server, climbed.points[0])             # CONN: Reused(first_ms=0.6, later_ms=43.1)
     found = step(trial, lab, AS_IT_IS, connections=64)      # UP: the simulated third parties take longer
     found.in_sequence     3.0: a request makes three calls, one after the other
     found.slots           15.2: throughput follows 1 / the time of a call, as if 15 could be in it at once
@@ -13,9 +13,12 @@ longer, so that everything else that a request does falls out.
 """
 
 import asyncio
+import math
 import os
 import sys
+import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
 from statistics import median
@@ -86,7 +89,8 @@ FEWEST = 3
 """So many at least, of an app that takes longer than that allows."""
 PAIRS, SLOW_PAIRS = 3, 2
 """Of the two ends; fewer where a load takes longer than `LONG_LOAD_S`."""
-LONG_LOAD_S = 2.0
+LONG_LOAD_S, SLOWEST_S = 2.0, 8.0
+"""What takes longer than the second is not measured again: its slope has the ends once, and a request alone as well."""
 
 
 def first(server: Standing) -> float:
@@ -106,10 +110,25 @@ def alone(server: Standing) -> Point:
     return point(server, 1, FEWEST * took_ms / 1000)
 
 
+@dataclass(frozen=True)
+class Climbed:
+    """A slope, before its ends are measured again."""
+
+    points: tuple[Point, ...]
+    died: str
+    """Why there are no more where the server did not bear the last; empty: it bore all."""
+    cut: bool = False
+    """Whether there was no time for more."""
+
+
 def climb(
-    server: Standing, most: int = MOST, first: Point | None = None, also: int = 0
-) -> tuple[tuple[Point, ...], str]:
-    """Return the closed loops, and why there are no more where the server did not bear the last; empty: it bore all.
+    server: Standing,
+    most: int = MOST,
+    first: Point | None = None,
+    also: int = 0,
+    until: float = math.inf,
+) -> Climbed:
+    """Return the closed loops; none begins that would not end `until` then, on the clock of `time.monotonic`.
 
     While throughput is proportional to the connections every second number of them is left out. `first` is the loop of
     one connection, where it is known, `also` a number of connections that is not left out. Raises NoServerError where
@@ -119,6 +138,8 @@ def climb(
     seconds = _loop_s(points[0], CLIMBED)
     best, flat, times = points[0], 0, 2
     while points[-1].connections < most and flat < FLAT:
+        if time.monotonic() + seconds > until:
+            return Climbed(tuple(points), "", cut=True)
         last = points[-1]
         count = min(times * last.connections, most)
         count = also if last.connections < also < count else count
@@ -129,18 +150,21 @@ def climb(
                 count = 2 * last.connections
                 new.insert(0, point(server, count, seconds))
         except NoServerError as error:
-            return tuple(points), f"{count} connections at once: {error.reason}"
+            return Climbed(tuple(points), f"{count} connections at once: {error.reason}")
         for found in new:
             flat = flat + 1 if found.rps < RISES * best.rps else 0
             best = max(best, found, key=attrgetter("rps"))
         points += new
         times = 4 if scales else 2
-    return tuple(points), ""
+    return Climbed(tuple(points), "")
 
 
-def ends(server: Standing, points: tuple[Point, ...]) -> tuple[tuple[float, float], ...]:
+def ends(server: Standing, climbed: Climbed) -> tuple[tuple[float, float], ...]:
     """Return throughputs of one connection and of the plateau, one after the other, in pairs. Raises NoServerError."""
+    points = climbed.points
     best, seconds = max(points, key=attrgetter("rps")), _loop_s(points[0])
+    if climbed.cut or seconds > SLOWEST_S:
+        return ((points[0].rps, best.rps),)
     return tuple(
         (point(server, 1, seconds).rps, point(server, best.connections, seconds).rps)
         for _ in range(SLOW_PAIRS if seconds > LONG_LOAD_S else PAIRS)
@@ -174,10 +198,12 @@ REUSED_S = 0.8
 """Of each; longer where so many requests as `FEWEST` take longer."""
 
 
-def fresh_and_reused(server: Standing, each_s: float = 0.0) -> Reused:
-    """Return both latencies; a request takes about `each_s` seconds. Raises NoServerError."""
-    seconds = max(REUSED_S, FEWEST * each_s)
+def fresh_and_reused(server: Standing, alone: Point) -> Reused:
+    """Return both latencies; `alone` is the loop of one connection. Raises NoServerError."""
+    seconds = max(REUSED_S, FEWEST / alone.rps)
     first = figures(server.run_closed_loop(1, seconds, keepalive=False))
+    if seconds > SLOWEST_S:
+        return Reused(first.p50_ms, 1000 / alone.rps)
     return Reused(first.p50_ms, figures(server.run_closed_loop(1, seconds)).p50_ms)
 
 

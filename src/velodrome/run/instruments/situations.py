@@ -45,9 +45,9 @@ from velodrome.run.supervision import own_process
 T = TypeVar("T")
 USUAL, ENOUGH_S = 3, 0.1
 """Requests one after the other, from which is known how long one takes otherwise; one that takes so long is enough."""
-TIMES, SLACK_S, MOST_S = 6.0, 0.3, 3.0
-"""A request is late when it took so many times as long as usual, and so much longer; one that never ends is waited for
-so long."""
+TIMES, SLACK_S, SLOW_TIMES = 6.0, 0.3, 3.0
+"""A request is late when it took so many times as long as usual, and so much longer. One that never ends is waited for
+as long as `Where` says, or so many times what the fastest took, where that is longer."""
 OPENING, ASKING = 16, 4
 """At once."""
 OPEN_S = 2.0
@@ -61,6 +61,9 @@ def meet(server: Standing, probe: Probe) -> Met:
     label = server.trial.contestant.label
     if at is None:
         raise NoServerError(label, "its requests cannot be sent by hand")
+    fastest = [load.load.fastest_ms for load in server.loads if load.load.fastest_ms is not None]
+    took_ms = min(fastest, default=0.0)
+    at = replace(at, patience_s=max(at.patience_s, SLOW_TIMES * took_ms / 1000))
     situation = SITUATIONS[probe.name]
     more = {"server": server} if "server" in inspect.signature(situation).parameters else {}
 
@@ -125,7 +128,7 @@ async def idle(at: Where, count: float, requests: float = 16, stay: float = 1) -
     `stay`: 0 closes each once its request was answered, so that those before are all that is left of it.
     """
     usual = await _usual(at)
-    patience_s = _late_s(usual)
+    patience_s = _late_s(at, usual)
     until = time.monotonic() + OPEN_S
     async with AsyncExitStack() as opened:
         turn = asyncio.Semaphore(OPENING)
@@ -143,7 +146,7 @@ async def idle(at: Where, count: float, requests: float = 16, stay: float = 1) -
 
         kept = sum(await asyncio.gather(*(opening() for _ in range(int(count)))))
         answers = await _fresh(at, int(requests), patience_s)
-    return _late(answers, usual, kept=kept)
+    return _late(at, answers, usual, kept=kept)
 
 
 async def slow(at: Where, clients: float, requests: float = 16, byte_s: float = 0.05) -> Met:
@@ -162,10 +165,10 @@ async def slow(at: Where, clients: float, requests: float = 16, byte_s: float = 
     done = asyncio.Event()
     sending = [asyncio.ensure_future(slowly()) for _ in range(int(clients))]
     await asyncio.sleep(2 * byte_s)
-    answers = await _fresh(at, int(requests), _late_s(usual))
+    answers = await _fresh(at, int(requests), _late_s(at, usual))
     done.set()
     await asyncio.gather(*sending)
-    return _late(answers, usual)
+    return _late(at, answers, usual)
 
 
 async def burst(at: Where, count: float, patience_s: float = 2.5, server: Standing | None = None) -> Met:
@@ -257,7 +260,7 @@ async def upload(at: Where, size: float, requests: float = 16, server: Standing 
 
     async def send() -> Answer:
         nonlocal cut
-        async with Client(big, MOST_S) as client:
+        async with Client(big, at.patience_s) as client:
             if client.refused:
                 return await client.request()
             client.send(big.request[:first])
@@ -286,8 +289,9 @@ async def upload(at: Where, size: float, requests: float = 16, server: Standing 
 IN_FLIGHT = 16
 FAILS_ANYWAY = 1
 """Of these, without any event; of more it cannot be told whether the event lost them."""
-SHORTEST_S = 0.004
-"""Requests that take less are over before a signal meets them."""
+SHORTEST_S, LONGEST_S = 0.004, 2.0
+"""Requests that take less are over before a signal meets them. For those that take longer, servers get more time to end
+where they are deployed than here (`SUPERVISION` in `guest/stack.py`): that they are lost says nothing."""
 BEFORE_S, AFTER_S = 0.3, 2.0
 """Of the open loop around an event in the life of the server."""
 MOST_RATE = 100.0
@@ -313,14 +317,16 @@ async def stop(
     usual = await _usual(at)
     if stops and usual < SHORTEST_S:
         return Met(0, 0, figures={"usual_ms": 1000 * usual})
+    if usual > LONGEST_S:
+        return Met(0, 0, figures={"usual_ms": 1000 * usual, "outlasts_s": usual})
     began = time.monotonic()
-    together = await asyncio.gather(*(request_once(at, MOST_S) for _ in range(IN_FLIGHT)))
+    together = await asyncio.gather(*(request_once(at, at.patience_s) for _ in range(IN_FLIGHT)))
     rate = min(MOST_RATE, IN_FLIGHT / (time.monotonic() - began) / 2)
     if (wrong := sum(answer.outcome != "ok" for answer in together)) > FAILS_ANYWAY:
         return Met(0, 0, figures={"usual_ms": 1000 * usual, "fails_anyway": wrong, "of": IN_FLIGHT})
     long_s = max(AFTER_S, min(requests / rate, 3 * AFTER_S))
     # Who comes while a new worker starts waits for it, and is not lost.
-    patience_s = _late_s(usual) + STOP_S + (0 if stops else server.booted.boot_s)
+    patience_s = _late_s(at, usual) + STOP_S + (0 if stops else server.booted.boot_s)
     event_s = BEFORE_S + usual / 3
     steady = [number / rate for number in range(int((event_s + long_s) * rate))]
     begin = time.monotonic() + 0.01
@@ -456,7 +462,7 @@ async def storm(at: Where, server: Standing, clients: float, idle_s: float, stal
 
     async def one() -> Answer:
         nonlocal opened
-        async with Client(at, MOST_S + stall_s) as kept:
+        async with Client(at, at.patience_s + stall_s) as kept:
             async with turn:
                 await kept.request()
             await ready.wait()
@@ -465,7 +471,7 @@ async def storm(at: Where, server: Standing, clients: float, idle_s: float, stal
                 return await kept.request()
         opened += 1
         begin = time.monotonic()
-        answer = await request_once(at, MOST_S + stall_s)
+        answer = await request_once(at, at.patience_s + stall_s)
         return replace(answer, seconds=time.monotonic() - begin)
 
     sent = [asyncio.ensure_future(one()) for _ in range(int(clients))]
@@ -706,9 +712,9 @@ async def _work(server: Standing, requests: Sequence[Where], *, together: bool =
     """Return what requests take, at once or one after the other."""
     before = processes.calls_and_cpu(server)
     if together:
-        answers = await asyncio.gather(*(request_once(request, MOST_S) for request in requests))
+        answers = await asyncio.gather(*(request_once(request, request.patience_s) for request in requests))
     else:
-        answers = [await request_once(request, MOST_S) for request in requests]
+        answers = [await request_once(request, request.patience_s) for request in requests]
     await asyncio.sleep(LEFT_S)
     calls, cpu_s = (
         after - earlier for after, earlier in zip(processes.calls_and_cpu(server), before, strict=True)
@@ -752,7 +758,7 @@ async def leave(at: Where, server: Standing, leaves: float = 1) -> Met:
     async def work(leaving: bool) -> tuple[float, float]:
         """Return what is done for requests: in all where their clients stay, else after these have left."""
         async with AsyncExitStack() as opened:
-            clients = [await opened.enter_async_context(Client(at, MOST_S)) for _ in range(IN_FLIGHT)]
+            clients = [await opened.enter_async_context(Client(at, at.patience_s)) for _ in range(IN_FLIGHT)]
             before = processes.calls_and_cpu(server)
             sent = [asyncio.ensure_future(client.request()) for client in clients]
             if leaving:
@@ -765,7 +771,7 @@ async def leave(at: Where, server: Standing, leaves: float = 1) -> Met:
             else:
                 await asyncio.gather(*sent)
         # What goes on has come to its end when nothing has been done for a while.
-        until, last = time.monotonic() + MOST_S, processes.calls_and_cpu(server)
+        until, last = time.monotonic() + at.patience_s, processes.calls_and_cpu(server)
         while time.monotonic() < until:
             await asyncio.sleep(max(LEFT_S, usual / 2))
             now = processes.calls_and_cpu(server)
@@ -812,7 +818,7 @@ async def renew(at: Where, server: Standing, replaced: float = 1, rounds: float 
             if not await _wait_for_new_worker(server, at.port, workers):
                 break
         # With several workers it is one of a few at once that meets the new one.
-        answers = await _fresh(at, 1 if len(workers) < 2 else 4 * len(workers), MOST_S)
+        answers = await _fresh(at, 1 if len(workers) < 2 else 4 * len(workers), at.patience_s)
         made += 1
         longest = max(answer.seconds for answer in answers)
         hits += longest > max(usual + COLD_S, COLD_TIMES * usual)
@@ -880,7 +886,7 @@ async def grow(
     first = left()
     for number in range(LOADS):
         if loaded:
-            await asyncio.gather(*(request_once(at, MOST_S) for _ in range(LOADED)))
+            await asyncio.gather(*(request_once(at, at.patience_s) for _ in range(LOADED)))
         second = left()
         answered = await carried()
         third = left()
@@ -917,7 +923,7 @@ STEADY = 7
 
 async def crowd(at: Where, server: Standing, connections: float, seconds: float = 0.8) -> Met:
     """Keep so many requests in flight, and count those that are not answered right."""
-    load = Load(Closed(int(connections)), seconds, 0.1, timeout_s=MOST_S, drain_s=MOST_S)
+    load = Load(Closed(int(connections)), seconds, 0.1, timeout_s=at.patience_s, drain_s=at.patience_s)
     facts = server.load(load).load
     wrong = {name: count for name, count in facts.outcomes.items() if name not in {"ok", "unfinished"}}
     hits = sum(wrong.values())
@@ -990,7 +996,7 @@ async def worn(
     one of them is not answered. `usual_ms` is what a request took on the fresh server; 0: it is fresh.
     """
     usual = usual_ms / 1000 or await _usual(at)
-    late_s = _late_s(usual)
+    late_s = _late_s(at, usual)
 
     def misses(answer: Answer) -> bool:
         # A server that refuses by itself says so by these.
@@ -1038,9 +1044,9 @@ def _counter(name: str, server: Standing | None) -> int:
 
 async def _usual(at: Where, enough_s: float = ENOUGH_S) -> float:
     """Return how long a request takes on a connection of its own, seconds. Raises NoServerError without an answer."""
-    answers = await _fresh(at, 1, MOST_S)
+    answers = await _fresh(at, 1, at.patience_s)
     while len(answers) < USUAL and answers[0].seconds < enough_s:
-        answers += await _fresh(at, 1, MOST_S)
+        answers += await _fresh(at, 1, at.patience_s)
     right = [answer.seconds for answer in answers if answer.outcome == "ok"]
     if not right:
         raise NoServerError(
@@ -1049,8 +1055,8 @@ async def _usual(at: Where, enough_s: float = ENOUGH_S) -> float:
     return max(right)
 
 
-def _late_s(usual: float) -> float:
-    return min(max(TIMES * usual, usual + SLACK_S), MOST_S)
+def _late_s(at: Where, usual: float) -> float:
+    return min(max(TIMES * usual, usual + SLACK_S), at.patience_s)
 
 
 async def _fresh(at: Where, count: int, patience_s: float) -> list[Answer]:
@@ -1065,9 +1071,9 @@ async def _some_at_once(count: int, send: Callable[[], Awaitable[Answer]]) -> li
     return found
 
 
-def _late(answers: Sequence[Answer], usual: float, **figures: float) -> Met:
+def _late(at: Where, answers: Sequence[Answer], usual: float, **figures: float) -> Met:
     """Return those that were late, or not answered right."""
-    late = [answer for answer in answers if answer.outcome != "ok" or answer.seconds > _late_s(usual)]
+    late = [answer for answer in answers if answer.outcome != "ok" or answer.seconds > _late_s(at, usual)]
     return _met(late, answers, f"{significant(1000 * usual)} ms otherwise", usual_ms=1000 * usual, **figures)
 
 
