@@ -30,14 +30,14 @@ import velodrome.diagnoses
 from velodrome.diagnoses.blocking_call import in_a_thread
 from velodrome.diagnoses.built_per_request import BUILT
 from velodrome.diagnoses.connector_limit import CLIENTS
-from velodrome.diagnoses.fault import Absent, Suspect, Unknown, catalogue, no_plateau
+from velodrome.diagnoses.fault import Absent, Experiment, Suspect, Unknown, catalogue, no_plateau
 from velodrome.diagnoses.pool_exhausted import POOLS
 from velodrome.guest.injected.building import KINDS, MARK
 from velodrome.guest.injected.heartbeat import LIBRARIES, NATIVE
 from velodrome.guest.injected.marks import NAMES, WAITS
 from velodrome.guest.injected.statements import OPENING
 from velodrome.guest.injected.treating import TREATMENTS
-from velodrome.model.diagnosis import Met, Probe
+from velodrome.model.diagnosis import AS_IT_IS, Cure, Met, Probe
 from velodrome.model.quantity import Interval
 from velodrome.model.symptoms import (
     Called,
@@ -1129,6 +1129,20 @@ def test_cpus_that_are_used_up_as_soon_as_requests_wait_are_what_bounds_an_app(
     points = tuple(Point(2**n, float(rps[n]), cpus[n], 4) for n in range(6))
     slope = Slope(points, Interval(7.6, 8.0, 8.4), 8, rises=False)
     assert replace(SEEN, slope=slope).computes is computes
+
+
+@pytest.mark.parametrize(
+    ("alone_s", "most", "seconds"),
+    [(0.05, 40, 1.0), (0.5, 40, 2.4), (2.0, 1000, 6.0), (2.0, 40, 6.0), (3.0, 1000, 9.0)],
+    ids=["quick", "of two waves", "alone as many", "no longer than 6 s", "slower than that"],
+)
+def test_a_load_of_an_arm_lasts_three_times_what_a_request_takes_in_it(
+    alone_s: float, most: int, seconds: float
+) -> None:
+    points = (Point(1, 1 / alone_s, 0.1, 4), Point(most, most / alone_s, 0.1, 4))
+    seen = replace(SEEN, slope=Slope(points, Interval(most, most, most), most, rises=False))
+    found = Experiment(AS_IT_IS, 64, Cure("", "", "", "")).load_s(seen)
+    assert found == pytest.approx(seconds)
 
 
 @pytest.mark.parametrize(("cut", "ruling"), [(False, Absent), (True, Unknown)])

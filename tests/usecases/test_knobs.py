@@ -11,6 +11,13 @@ GTHREAD = catalog.stack("gunicorn-gthread")
 UVICORN = catalog.stack("uvicorn")
 
 
+def test_what_is_off_by_default_can_be_set_to_off_and_says_so_of_a_word() -> None:
+    assert read(GTHREAD, {"preload": 0, "max_requests": "0"}) == {}
+    assert read(GTHREAD, {"preload": "1"}) == {"preload": 1}
+    with pytest.raises(BadOptionError, match=r"preload true: .* 0 is off"):
+        read(GTHREAD, {"preload": "true"})
+
+
 def test_numbers_are_numbers_and_defaults_are_left_out() -> None:
     assert of_words(GTHREAD, ["workers=3", "threads=16"]) == {"workers": 3, "threads": 16}
     default = GTHREAD.knobs["workers"]

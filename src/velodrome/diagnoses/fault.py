@@ -23,7 +23,7 @@ from velodrome.model.quantity import Interval, significant
 from velodrome.model.symptoms import Called, Collected, Opened, Setting, Symptoms
 
 WAVES, LONGEST_S = 3.0, 6.0
-"""A load lasts so many times what a request takes in it, at least, and so long, at most."""
+"""A load lasts so many times what a request takes in it, at least, and so long, at most, if one alone is as quick."""
 
 
 @dataclass(frozen=True)
@@ -60,9 +60,11 @@ class Experiment:
 
     def load_s(self, seen: Symptoms) -> float:
         """Return how many seconds the closed loop of an arm lasts: a slow app gets longer."""
-        rps = seen.slope.plateau.rps if seen.slope else 0.0
-        waits = WAVES * self.connections / rps if rps else 0.0
-        return min(max(self.seconds, waits), max(LONGEST_S, self.seconds))
+        if seen.slope is None or not seen.slope.plateau.rps:
+            return self.seconds
+        alone_s = WAVES * seen.slope.alone_s
+        waits_s = max(WAVES * self.connections / seen.slope.plateau.rps, alone_s)
+        return min(max(self.seconds, waits_s), max(LONGEST_S, self.seconds, alone_s))
 
     def missed(self, took: frozenset[str], *, first: bool) -> "Absent | str | None":
         """Return what follows where the treated arm never met what is changed; None: it did. `first`: of its blocks."""

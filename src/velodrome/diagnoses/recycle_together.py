@@ -51,11 +51,12 @@ def screen(seen: Symptoms) -> Screened:
     )
     if not isinstance(found, Counting):
         return found
+    number = str(_lives_for(seen.setting) or "N")
     cure = Cure(
         "let each worker live for another number of requests",
         "the server's command line",
-        "--max-requests N",
-        "--max-requests N --max-requests-jitter N (uvicorn: --limit-max-requests-jitter N)",
+        f"--max-requests {number}",
+        f"--max-requests {number} --max-requests-jitter {number} (uvicorn: --limit-max-requests-jitter {number})",
     )
     jitter = Treatment("max_requests with a jitter as large", {"jitter": True})
     lives_s = found.met.figures.get("lives_s", 0.0)

@@ -265,6 +265,10 @@ class Stack:
             variant_of=self.name,
         )
 
+    def least(self, knob: str) -> int:
+        """Return the smallest number that a knob takes: 1, or 0 where this is its default, and means that it is off."""
+        return min(1, int(self.knobs[knob]))
+
     def settings(self, chosen: Mapping[str, KnobValue]) -> Dict[str, KnobValue]:
         """Return all knobs with `chosen` over the defaults. Raises KeyError for a knob it does not have."""
         for knob in chosen:

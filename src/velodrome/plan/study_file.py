@@ -428,8 +428,9 @@ def _wrong_knob(stack: Stack, knob: str, value: object) -> str:
         known = [*stack.knobs, *get_close_matches(knob, OTHER_KEYS)]
         return f"{stack.name} has no such knob; {nearest(knob, known)}"
     if isinstance(stack.knobs[knob], int):
-        if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= _HIGHEST_KNOB:
-            return f"{show_value(value)} is not a count; give a whole number from 1 to 100 000"
+        least = stack.least(knob)
+        if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= _HIGHEST_KNOB:
+            return f"{show_value(value)} is not a count; give a whole number from {least} to 100 000"
         return ""
     choices = stack.choices.get(knob, ())
     if not isinstance(value, str) or (choices and value not in choices):

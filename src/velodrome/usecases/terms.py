@@ -151,9 +151,10 @@ def _value(stack: Stack, name: str, value: KnobValue) -> KnobValue:
     if name not in stack.knobs:
         raise UnknownKnobError(stack.name, name, tuple(stack.knobs))
     if isinstance(stack.knobs[name], int):
-        text = str(value)
-        if isinstance(value, bool) or not (text.isascii() and text.isdecimal()) or int(text) < 1:
-            raise BadOptionError(name, text, "give a whole number from 1 on")
+        text, least = str(value), stack.least(name)
+        if isinstance(value, bool) or not (text.isascii() and text.isdecimal()) or int(text) < least:
+            off = "" if least else "; 0 is off"
+            raise BadOptionError(name, text, f"give a whole number from {least} on{off}")
         return int(text)
     choices = stack.choices.get(name, ())
     if choices and value not in choices:

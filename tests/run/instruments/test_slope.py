@@ -15,17 +15,17 @@ pytestmark = pytest.mark.unit
 
 
 class Server:
-    """Answers at 20 a second for each connection up to `k`, and dies of more than it bears."""
+    """Answers at `rps` for each connection up to `k`, and dies of more than it bears."""
 
-    def __init__(self, k: int, bears: int = 10_000) -> None:
-        self.k, self.bears = k, bears
+    def __init__(self, k: int, bears: int = 10_000, rps: float = 20.0) -> None:
+        self.k, self.bears, self.rps = k, bears, rps
         self.loads: list[int] = []
 
     def point(self, connections: int) -> Point:
         self.loads.append(connections)
         if connections > self.bears:
             raise NoServerError("shop", "died under load")
-        return Point(connections, 20.0 * min(connections, self.k), 0.1, 4)
+        return Point(connections, self.rps * min(connections, self.k), 0.1, 4)
 
 
 @pytest.fixture(autouse=True)
@@ -65,6 +65,13 @@ def test_a_number_of_connections_that_is_named_is_not_left_out(also: int) -> Non
 
 def test_it_ends_at_the_most_connections() -> None:
     assert climb(Server(1000), most=32) == ([1, 2, 8, 32], "")
+
+
+def test_where_it_is_flat_no_connections_are_added_that_would_wait_until_they_time_out() -> None:
+    slow = Server(1, rps=1 / 3)
+    assert climb(slow) == ([1, 2], "")
+    assert climb(Server(40, rps=1 / 1.5)) == ([1, 2, 8, 32, 64, 128], "")
+    assert climb(Server(1000, rps=0.5)) == ([1, 2, 8, 32, 128, 512], "")
 
 
 def test_a_server_that_dies_leaves_what_was_measured_before() -> None:

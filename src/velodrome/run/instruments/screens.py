@@ -32,7 +32,7 @@ from velodrome.model.symptoms import Point, Reused, Step, Stepped
 from velodrome.model.trial import Trial
 from velodrome.run.instruments.clients import Client, Where, request_once, where
 from velodrome.run.instruments.situations import beside_loops
-from velodrome.run.instruments.standing import Standing, figures, standing
+from velodrome.run.instruments.standing import TIMEOUT_S, Standing, figures, standing
 from velodrome.run.lab import Lab
 from velodrome.run.link import enter
 from velodrome.run.measuring import kernel
@@ -83,6 +83,8 @@ FIRST_S = 0.1
 """Of the look at one request, after which an app may be refused: a few answers, or one."""
 SHORT_S, LONG_S, ANSWERS = 0.6, 4.0, 12
 """A closed loop lasts as long as so many answers take one after the other, within these."""
+LONGEST_WAIT_S = TIMEOUT_S / 2
+"""Where throughput rises no more, connections are not added beyond those that wait so long: requests would time out."""
 CLIMBED = 8
 """So many while throughput still doubles from one to the next: what it comes to is measured again (`ends`)."""
 FEWEST = 3
@@ -143,6 +145,8 @@ def climb(
         last = points[-1]
         count = min(times * last.connections, most)
         count = also if last.connections < also < count else count
+        if flat and count / best.rps > LONGEST_WAIT_S:
+            break
         try:
             new = [point(server, count, seconds)]
             scales = new[0].rps >= SCALES * count / last.connections * last.rps
