@@ -1,12 +1,9 @@
 """What a killed velodrome leaves: its processes, folders and control groups, found without its own help."""
 
 import os
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import psutil
-from tests.run.supervision.ends import lives
 
 from velodrome.run.machine import limits
 from velodrome.run.supervision.scratch import MARK
@@ -15,15 +12,6 @@ from velodrome.run.supervision.ward import WARDEN
 TOKEN = "VELODROME_ROBUSTNESS_TEST"
 """Environment variable that velodrome, its wardens and helpers inherit; its servers do not."""
 SOON_S = 15.0
-
-
-def eventually(true: Callable[[], bool], within_s: float = SOON_S) -> bool:
-    until = time.monotonic() + within_s
-    while not true():
-        if time.monotonic() > until:
-            return False
-        time.sleep(0.02)
-    return True
 
 
 def alive(velodrome: int, token: str) -> list[psutil.Process]:
@@ -50,11 +38,6 @@ def supervisors(velodrome: int, token: str) -> tuple[list[int], list[int]]:
     wardens = [process for process in alive(velodrome, token) if str(WARDEN) in process.cmdline()]
     sentinels = [warden.pid for warden in wardens if warden.ppid() == velodrome]
     return sentinels, [warden.pid for warden in wardens if warden.pid not in sentinels]
-
-
-def living(processes: list[psutil.Process]) -> list[psutil.Process]:
-    """Return those that have not ended."""
-    return [process for process in processes if lives(process)]
 
 
 def folders(velodrome: int, place: Path = Path("/tmp")) -> list[Path]:

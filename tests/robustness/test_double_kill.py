@@ -11,13 +11,15 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 import psutil
 import pytest
 from tests.robustness import left
-from tests.robustness.left import eventually
 from tests.run.link.possible import REFUSAL
+from tests.run.supervision.ends import living
+from tests.waiting import eventually
 
 from velodrome.run.machine import limits
 from velodrome.run.racing import store
@@ -147,12 +149,12 @@ def test_a_tree_whose_velodrome_and_supervisors_are_killed_together_is_ended(
         left.kill([velodrome.pid, *doomed])
     began = time.monotonic()
     if with_whom != "both":
-        assert eventually(lambda: not left.living(tree)), left.living(tree)
+        assert eventually(lambda: not living(tree), left.SOON_S), living(tree)
         print(f"{len(tree)} processes gone after {time.monotonic() - began:.2f} s")
-        assert eventually(lambda: not left.alive(velodrome.pid, someone.token))
-        assert eventually(lambda: left.folders(velodrome.pid, someone.place) == [])
+        assert eventually(lambda: not left.alive(velodrome.pid, someone.token), left.SOON_S)
+        assert eventually(lambda: left.folders(velodrome.pid, someone.place) == [], left.SOON_S)
     someone.next()
-    assert left.living(tree) == []
+    assert living(tree) == []
     assert left.alive(velodrome.pid, someone.token) == []
     assert left.folders(velodrome.pid, someone.place) == []
     assert left.groups(velodrome.pid) == []
@@ -172,7 +174,7 @@ def test_what_runs_out_of_memory_leaves_nothing(tmp_path: Path) -> None:
             assert velodrome.stdout is not None
             assert velodrome.stdout.readline() == "up\n"
             assert velodrome.wait(60) == -9
-        assert eventually(lambda: not (group / "cgroup.procs").read_text()), left.alive(
+        assert eventually(lambda: not (group / "cgroup.procs").read_text(), left.SOON_S), left.alive(
             velodrome.pid, someone.token
         )
         someone.next()
@@ -210,7 +212,7 @@ def test_a_race_over_a_link_killed_with_all_its_supervisors_leaves_no_network(tm
         left.kill([race.pid, *sentinels, *wardens])
     someone.next()
     # The generator and the relay see the end of their pipes; the servers are orphans.
-    assert eventually(lambda: not left.living(everything)), left.living(everything)
+    assert eventually(lambda: not living(everything), left.SOON_S), living(everything)
     assert not networks(list(psutil.process_iter())) & there
     assert not [name for name in os.listdir("/sys/class/net") if name.startswith("velodrome")]
     assert left.folders(race.pid, someone.place) == []
@@ -291,7 +293,8 @@ def killed_again_and_again(tmp_path: Path, kills: int, capsys: pytest.CaptureFix
             assert left.groups(before.pid) == [] or race.finished() == kept, number
         began = time.monotonic()
         if whom != "both" and race.process.returncode:
-            assert eventually(lambda r=race: not left.alive(r.pid, r.token)), (number, moment, whom)  # type: ignore[misc]
+            nothing_left = partial(lambda pid, token: not left.alive(pid, token), race.pid, race.token)
+            assert eventually(nothing_left, left.SOON_S), (number, moment, whom)
             slowest = max(slowest, time.monotonic() - began)
             at_once += 1
         else:

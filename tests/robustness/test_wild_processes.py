@@ -9,7 +9,8 @@ from pathlib import Path
 
 import psutil
 import pytest
-from tests.robustness.left import eventually
+from tests.robustness.left import SOON_S
+from tests.waiting import eventually
 
 from velodrome.model.load import Limits
 from velodrome.run.machine.limits import bounds, hierarchies
@@ -137,7 +138,7 @@ def ended(argv: tuple[str, ...], token: str, kind: str, wild_s: float = 0.2) -> 
     bystander = subprocess.Popen(["/bin/sleep", "600"])
     try:
         with Ward(Order(argv, {"PATH": os.environ["PATH"]}, groups=groups(kind))) as ward:
-            assert eventually(lambda: "up" in ward.tail.lines()), ward.tail.lines()
+            assert eventually(lambda: "up" in ward.tail.lines(), SOON_S), ward.tail.lines()
             time.sleep(wild_s)  # not a wait for anything: so long it does what it wants
             began = time.monotonic()
             ending = ward.stop(0.1)

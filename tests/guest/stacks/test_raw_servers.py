@@ -7,13 +7,14 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.client import HTTPResponse
 from pathlib import Path
 from typing import Any, BinaryIO, Self, cast
 
 import pytest
+from tests.waiting import eventually
 
 from velodrome.guest import catalog
 from velodrome.guest.recipe import RECIPE_VARIABLE, Recipe
@@ -53,16 +54,6 @@ class Served:
         return found
 
 
-def until(true: Callable[[], bool]) -> bool:
-    """Ask until it is true or time is up; return what it was in the end."""
-    end = time.monotonic() + PATIENCE_S
-    while not true():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.01)
-    return True
-
-
 @contextlib.contextmanager
 def serving(stack: Stack, recipe: Recipe, **knobs: int) -> Iterator[Served]:
     if (why := environment.available(stack)) is not None:
@@ -86,7 +77,7 @@ def serving(stack: Stack, recipe: Recipe, **knobs: int) -> Iterator[Served]:
         return False
 
     try:
-        assert until(listens), f"{stack.name} did not start"
+        assert eventually(listens, PATIENCE_S), f"{stack.name} did not start"
         yield served
     finally:
         for pid in served.processes():
@@ -217,7 +208,7 @@ def test_sigterm_while_it_forks_leaves_none_and_says_nothing(name: str, pause_s:
 def test_the_children_of_a_killed_server_end_too(stack: Stack) -> None:
     with serving(stack, RECIPES["hello"]) as served:
         expected = int(stack.knobs.get("workers", 1)) if stack.interface == "socket_asyncio" else 1
-        assert until(lambda: len(served.processes()) >= expected)
+        assert eventually(lambda: len(served.processes()) >= expected, PATIENCE_S)
         served.process.kill()
         served.process.wait()
-        assert until(lambda: served.processes() == [])
+        assert eventually(lambda: served.processes() == [], PATIENCE_S)

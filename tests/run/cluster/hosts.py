@@ -15,7 +15,7 @@ import subprocess
 import sys
 import time
 from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from fcntl import ioctl
@@ -25,6 +25,7 @@ from typing import Any
 
 import psutil
 import pytest
+from tests.waiting import wait_until
 
 from velodrome.model.errors import AgentLostError, LinkRefusedError
 from velodrome.model.load import MTU
@@ -156,7 +157,7 @@ class Cluster:
                 new.append(self.agent(number))
         for process in new:
             first_line(process)
-        until(lambda: self.names() == sorted(self.agents))
+        wait_until(lambda: self.names() == sorted(self.agents), PATIENCE_S)
 
     @property
     def scheduler(self) -> psutil.Process | None:
@@ -346,13 +347,3 @@ def marked() -> list[psutil.Process]:
             if process.environ().get(MARK) == OWN and process.status() != psutil.STATUS_ZOMBIE:
                 found.append(process)
     return found
-
-
-def until(what: Callable[[], bool], limit_s: float = PATIENCE_S) -> float:
-    """Wait for what has to come, and return how long that took. Raises TimeoutError."""
-    began = time.monotonic()
-    while not what():
-        if time.monotonic() - began > limit_s:
-            raise TimeoutError(f"in vain for {limit_s:g} s")
-        time.sleep(0.02)
-    return time.monotonic() - began

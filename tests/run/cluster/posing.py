@@ -2,13 +2,10 @@
 
 import subprocess
 import sys
-import threading
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import psutil
-from tests.run.supervision.ends import lives
 
 HOST = "127.0.0.1"
 AGENT = """
@@ -46,15 +43,5 @@ def races_of(agent_pid: int) -> list[psutil.Process]:
     return psutil.Process(agent_pid).children(recursive=True)
 
 
-def alive(processes: Sequence[psutil.Process]) -> list[psutil.Process]:
-    """Return those that run; whoever is to reap orphans here may be slow at it."""
-    return [process for process in processes if lives(process)]
-
-
-def eventually(true: Callable[[], bool], within_s: float = 60.0) -> bool:
-    until = time.monotonic() + within_s
-    while not true():
-        if time.monotonic() > until:
-            return False
-        threading.Event().wait(0.1)
-    return True
+SOON_S = 60.0
+"""Within which what ends on other hosts has ended; beside other tests it may be slow at it."""

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ import psutil
 import pytest
 from distributed import Client
 from tests.run.cluster.counting import counting
+from tests.waiting import wait_until
 
 from velodrome.model.errors import (
     AgentRefusedError,
@@ -161,7 +162,7 @@ def test_code_that_is_sent_to_an_agent_of_root_cannot_widen_what_engines_load() 
         wanted = LoadSpec(url=f"http://{ELSEWHERE}/", requests=1, connections=1, allow_target=(ELSEWHERE,))
         with pytest.raises(AgentRefusedError, match=ELSEWHERE):  # by the engine: the agent itself says it may
             cluster_load.load(Work(wanted, agents=address), go_on)
-        until(lambda: not cluster_load.list_agents(address)[0]["busy"])
+        wait_until(lambda: not cluster_load.list_agents(address)[0]["busy"], 60)
         allowed = LoadSpec(url=counted.url, requests=10, connections=2)
         assert cluster_load.load(Work(allowed, agents=address), go_on)["ok"] == 10
         assert held.poll() is None
@@ -205,7 +206,7 @@ def test_an_agent_of_root_runs_races_as_a_user_that_is_neither_root_nor_its_work
                     users.setdefault(process.uids().real, set()).add(" ".join(process.cmdline()))
             time.sleep(0.02)
         shown = race.communicate()[0]
-        until(lambda: len(psutil.Process(held.pid).children(recursive=True)) == 1)  # its worker
+        wait_until(lambda: len(psutil.Process(held.pid).children(recursive=True)) == 1, 60)  # its worker
         worker = psutil.Process(row["pid"]).uids().real
     assert 0 not in {uid for uid, lines in users.items() if any("uvicorn" in line for line in lines)}
     (races,) = {uid for uid, lines in users.items() if any("uvicorn --host" in line for line in lines)}
@@ -278,15 +279,15 @@ def test_nothing_of_an_agent_of_root_outlives_any_of_its_processes() -> None:
                     [*load, "--agents", address], stdout=subprocess.PIPE, stderr=subprocess.PIPE
                 )
                 came = len(counted.came)
-                until(lambda came=came: len(counted.came) > came + 20)  # type: ignore[misc]
+                wait_until(lambda came=came: len(counted.came) > came + 20, 60)  # type: ignore[misc]
                 every = psutil.Process(held.pid).children(recursive=True)
                 assert len(every) == 2, "a worker and an engine"
                 os.kill(held.pid if victim == "root" else worker, signal.SIGKILL)
                 conductor.communicate(timeout=60)
-                until(lambda every=every: not any(process.is_running() for process in every))  # type: ignore[misc]
+                wait_until(lambda every=every: not any(process.is_running() for process in every), 60)  # type: ignore[misc]
                 held.wait(timeout=30)
             assert conductor.returncode == 3
-            until(lambda address=address: not still(address))  # type: ignore[misc]
+            wait_until(lambda address=address: not still(address), 60)  # type: ignore[misc]
             assert before
 
 
@@ -310,7 +311,10 @@ def test_a_cluster_that_is_ended_while_it_starts_leaves_nothing_and_waits_for_no
     command = [sys.executable, "-m", "velodrome", "cluster", "start", "--local", "2", "--port", "0"]
     started = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
-        until(lambda: any("scheduler" in child.cmdline() for child in psutil.Process(started.pid).children()))
+        wait_until(
+            lambda: any("scheduler" in child.cmdline() for child in psutil.Process(started.pid).children()),
+            60,
+        )
         children = psutil.Process(started.pid).children()
         started.send_signal(signal.SIGTERM)
         address, error = started.communicate(timeout=10)
@@ -319,7 +323,7 @@ def test_a_cluster_that_is_ended_while_it_starts_leaves_nothing_and_waits_for_no
         started.wait()
     assert (started.returncode, address) == (130, "")
     assert "Traceback" not in error
-    until(lambda: not any(process.is_running() for process in children))
+    wait_until(lambda: not any(process.is_running() for process in children), 60)
 
 
 @pytest.mark.parametrize("victim", ["scheduler", pytest.param("agent", marks=pytest.mark.exhaustive)])
@@ -335,10 +339,11 @@ def test_what_dies_of_a_local_cluster_is_reported_and_nothing_outlives_its_coord
         first.kill()
         if victim == "agent":
             assert "local-" in started.stderr.readline()
-            until(
+            wait_until(
                 lambda: (
                     [row["name"] for row in cluster_load.list_agents(address)] in (["local-0"], ["local-1"])
-                )
+                ),
+                60,
             )
             psutil.Process(started.pid).send_signal(signal.SIGINT)
         _, error = started.communicate(timeout=30)
@@ -350,7 +355,7 @@ def test_what_dies_of_a_local_cluster_is_reported_and_nothing_outlives_its_coord
         assert address in error
         assert "velodrome cluster start" in error
         assert "Traceback" not in error
-    until(lambda: not any(process.is_running() for process in children))
+    wait_until(lambda: not any(process.is_running() for process in children), 60)
 
 
 @pytest.mark.unit
@@ -373,9 +378,3 @@ def test_a_policy_permits_no_more_than_it_states_and_no_cpus_that_are_not_there(
     with pytest.raises(UsageError, match="4000"):
         Policy(cpus=(4000,)).check()
     assert holding.Policy.read({"roles": ["load"], "cpus": [1]}) == Policy(cpus=(1,))
-
-
-def until(what: Callable[[], bool]) -> None:
-    """Wait for what has to come; the limit of the test ends it where it does not."""
-    while not what():
-        time.sleep(0.02)

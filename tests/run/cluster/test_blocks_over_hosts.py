@@ -10,7 +10,9 @@ from pathlib import Path
 
 import psutil
 import pytest
-from tests.run.cluster.posing import HOST, agent, alive, eventually, races_of
+from tests.run.cluster.posing import HOST, SOON_S, agent, races_of
+from tests.run.supervision.ends import living
+from tests.waiting import eventually
 
 from velodrome.guest import catalog
 from velodrome.judge.verdict import judge
@@ -184,7 +186,7 @@ def test_what_a_killed_host_had_is_run_anew_by_another_and_nothing_is_torn(tmp_p
     assert sorted(hosts) == [0, 1, 2, 3]
     assert all(len(names) == 1 for names in hosts.values())
     assert hosts[0] | hosts[1] >= {next(iter({"host-of-a", "host-of-b"} - set(killed)))}
-    assert eventually(lambda: not alive(left))
+    assert eventually(lambda: not living(left), SOON_S)
 
 
 @pytest.mark.exhaustive
@@ -233,9 +235,9 @@ def test_an_agent_whose_command_is_gone_stops_its_block(tmp_path: Path) -> None:
             f"race.race(RaceSpec(study(5, 20.0), agents={address!r}), TRUST, Path({str(tmp_path / 'run')!r}), Quiet())"
         )
         command = subprocess.Popen([sys.executable, "-c", code], cwd=Path(__file__).parents[3])
-        assert eventually(lambda: len(races_of(process.pid)) > 2)
+        assert eventually(lambda: len(races_of(process.pid)) > 2, SOON_S)
         running = races_of(process.pid)
         command.kill()
         command.wait()
-        assert eventually(lambda: not alive(running))
+        assert eventually(lambda: not living(running), SOON_S)
         assert process.poll() is None

@@ -8,7 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.run.cluster.posing import HOST, agent, alive, eventually, races_of
+from tests.run.cluster.posing import HOST, SOON_S, agent, races_of
+from tests.run.supervision.ends import living
+from tests.waiting import eventually
 
 from velodrome.model.app import Content, Request
 from velodrome.model.condition import read
@@ -133,7 +135,7 @@ def test_where_no_host_is_left_the_command_says_how_many_are_done(shop: Path) ->
         with pytest.raises(ExaminersGoneError) as gone:
             next(examining)
     assert (gone.value.done, gone.value.total) == (1, 2)
-    assert eventually(lambda: not alive(children))
+    assert eventually(lambda: not living(children), SOON_S)
 
 
 @pytest.mark.exhaustive

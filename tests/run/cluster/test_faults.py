@@ -21,7 +21,8 @@ from typing import Any
 import psutil
 import pytest
 from tests.run.cluster import hosts
-from tests.run.cluster.hosts import Cluster, Network, Target, deviations_us, result, until
+from tests.run.cluster.hosts import PATIENCE_S, Cluster, Network, Target, deviations_us, result
+from tests.waiting import wait_until
 
 from velodrome.run.cluster import talking
 from velodrome.run.engine import LoadSpec
@@ -46,7 +47,7 @@ def cluster(standing: Cluster, target: Target, tmp_path: Path) -> Iterator[Clust
     standing.mend()
     target.taken(tmp_path)
     yield standing
-    until(lambda: not standing.strange(target.process), 10.0)
+    wait_until(lambda: not standing.strange(target.process), 10.0)
 
 
 def begun(cluster: Cluster, target: Target, *more: str, seconds: int = SECONDS) -> "subprocess.Popen[str]":
@@ -59,7 +60,7 @@ def judged(
 ) -> tuple[str, Mapping[str, Any], list[int]]:
     """Return `complete`, `invalid` or `refused`, the document, and when requests came; each must hold what it says."""
     code, document, error = result(process)
-    until(lambda: not engines(), 5.0)
+    wait_until(lambda: not engines(), 5.0)
     numbers, moments = target.own(tmp_path)
     twice = {n: [at for m, at in zip(numbers, moments, strict=True) if m == n] for n in set(numbers)}
     twice = {n: at for n, at in twice.items() if len(at) > 1}
@@ -124,7 +125,7 @@ def test_a_kill_at_any_moment(
     if whom == "command":
         out, _ = command.communicate(timeout=10)
         found, document = "nothing", json.loads(out) if out else {}
-        until(lambda: not engines(), 10.0)
+        wait_until(lambda: not engines(), 10.0)
         _, moments = target.own(tmp_path)
     else:
         found, document, moments = judged(command, target, tmp_path)
@@ -159,7 +160,7 @@ def test_a_cable_that_is_pulled(
 ) -> None:
     span = SECONDS if seconds == 1 else 6
     command = begun(cluster, target, seconds=span)
-    until(lambda: target.many > RATE // 2)
+    wait_until(lambda: target.many > RATE // 2, PATIENCE_S)
     network.hosts[whom].pull()
     pulled, pulled_ns = time.monotonic(), time.time_ns()
     try:
@@ -193,7 +194,7 @@ def test_a_cable_that_is_pulled(
             document.get("error"),
         ],
     )
-    until(lambda: not engines(), 10.0)
+    wait_until(lambda: not engines(), 10.0)
 
 
 ODD_CLOCK = """
@@ -252,7 +253,7 @@ def test_what_a_process_sent_arrives_after_its_end_and_is_not_taken_for_a_later_
     finally:
         host.plug()
         hosts.ended(sender)
-    until(lambda: target.many > 0)
+    wait_until(lambda: target.many > 0, PATIENCE_S)
     assert target.own(tmp_path) == ([], [])
 
 
@@ -264,7 +265,7 @@ def test_a_clock_an_hour_ahead_that_drifts(
     odd = cluster.agent(2, code=ODD_CLOCK.format(ahead=hour, drift=drift))
     try:
         born = int(hosts.first_line(odd))
-        until(lambda: cluster.names() == ["host-1", "host-2", "host-3"])
+        wait_until(lambda: cluster.names() == ["host-1", "host-2", "host-3"], PATIENCE_S)
         # On a busy machine three seconds can be too short for readings to tell 200 ppm from none.
         for seconds in (SECONDS, 2 * SECONDS, 4 * SECONDS):
             code, document, error = result(begun(cluster, target, seconds=seconds))
@@ -401,7 +402,7 @@ def test_a_disk_that_is_full(
             else:
                 hosts.first_line(agent)
                 fill(folder)
-            until(lambda: cluster.names() == ["host-1", "host-2", "host-3"])
+            wait_until(lambda: cluster.names() == ["host-1", "host-2", "host-3"], PATIENCE_S)
             found, document, _ = judged(begun(cluster, target), target, tmp_path)
             record_property("disk", [when, found, document.get("error"), lost(document)])
             if found == "refused":
@@ -439,7 +440,7 @@ def test_no_secret_is_in_what_dask_says(cluster: Cluster, target: Target, tmp_pa
     """Of a load with one, of a broken request with one, and of an agent that dies."""
     address, way = cluster.address, talking.security("tls", cluster.keys)
     command = begun(cluster, target, "-H", f"Authorization: Bearer {SECRET}")
-    until(lambda: target.many > RATE // 2)
+    wait_until(lambda: target.many > RATE // 2, PATIENCE_S)
 
     async def broken() -> str:
         (where, *_) = await talking.workers(talking.Address.read(address), way)

@@ -14,6 +14,7 @@ import psutil
 import pytest
 from tests.run.cluster import hosts
 from tests.run.cluster.hosts import Host, Network
+from tests.waiting import wait_until
 
 from velodrome.model.measurement import FlagKind, Measurement
 from velodrome.run.cluster import keys
@@ -174,7 +175,7 @@ def test_a_server_on_one_host_is_raced_from_two_others(
                 cluster.command("run", study(tmp_path), "--out", str(out), lock=tmp_path / "measuring.lock")
             )
         assert code in (0, 4), (sentence, error)
-        hosts.until(lambda: {process.pid for process in hosts.marked()} <= before)
+        wait_until(lambda: {process.pid for process in hosts.marked()} <= before, hosts.PATIENCE_S)
         trials = measured(out)
         assert len(trials) == 4
         for trial in trials:
@@ -213,7 +214,7 @@ def test_a_loading_host_that_dies_spoils_its_trial_and_resume_goes_on(
         assert [
             loader.name for measurement in spoilt for loader in measurement.load.loaders if loader.lost
         ] == ["host-3"]
-        hosts.until(lambda: {process.pid for process in hosts.marked()} <= before)
+        wait_until(lambda: {process.pid for process in hosts.marked()} <= before, hosts.PATIENCE_S)
         cluster.start(3, "load", max(os.sched_getaffinity(0)), cluster.network.hosts[SERVER].address)
         again = cluster.command("run", study(tmp_path, 3.0), "--out", str(out), "--redo", lock=lock)
         code, sentence, error = over(again)
@@ -288,7 +289,7 @@ def test_a_cable_that_is_pulled_for_long_spoils_the_trial_and_the_command_says_w
         assert "--resume" in error
         # What the trial before the cut gave is kept, and nothing of a cut load counts.
         assert all(measurement.load.requests == 300 for measurement in measured(out) if measurement.valid)
-        hosts.until(lambda: {process.pid for process in hosts.marked()} <= before)
+        wait_until(lambda: {process.pid for process in hosts.marked()} <= before, hosts.PATIENCE_S)
 
 
 @pytest.mark.exhaustive
@@ -301,7 +302,7 @@ def test_ctrl_c_ends_what_runs_on_every_host(tmp_path: Path, monkeypatch: pytest
         code, sentence, error = over(command, 20.0)
         assert code == 130, (sentence, error)
         assert "--resume" in error
-        hosts.until(lambda: {process.pid for process in hosts.marked()} <= before)
+        wait_until(lambda: {process.pid for process in hosts.marked()} <= before, hosts.PATIENCE_S)
 
 
 def in_a_load(cluster: Placed, tmp_path: Path, out: Path) -> "Popen[str]":
@@ -309,8 +310,11 @@ def in_a_load(cluster: Placed, tmp_path: Path, out: Path) -> "Popen[str]":
     lock = tmp_path / "measuring.lock"
     command = cluster.command("run", study(tmp_path, 3.0), "--out", str(out), lock=lock)
     file = out / store.NAME
-    hosts.until(lambda: file.exists() and len(file.read_bytes().splitlines()) == 2)
+    wait_until(lambda: file.exists() and len(file.read_bytes().splitlines()) == 2, hosts.PATIENCE_S)
     loading = psutil.Process(cluster.agents["host-3"].pid)
-    hosts.until(lambda: any("engine_process" in " ".join(_line(process)) for process in loading.children()))
+    wait_until(
+        lambda: any("engine_process" in " ".join(_line(process)) for process in loading.children()),
+        hosts.PATIENCE_S,
+    )
     time.sleep(1.5)  # into the load: it has a second of getting ready, and three of measuring
     return command

@@ -11,7 +11,9 @@ from pathlib import Path
 
 import psutil
 import pytest
-from tests.run.cluster.posing import alive, eventually, races_of
+from tests.run.cluster.posing import SOON_S, races_of
+from tests.run.supervision.ends import living
+from tests.waiting import eventually
 
 from velodrome.guest import catalog
 from velodrome.guest.recipe import Body, Call, Recipe
@@ -232,20 +234,20 @@ def test_a_command_that_is_killed_leaves_nothing_on_any_host_and_resume_goes_on(
         usual = {name: set(races_of(process.pid)) for name, process in there.items()}
 
         def more() -> dict[str, set[psutil.Process]]:
-            return {name: set(alive(races_of(process.pid))) - usual[name] for name, process in there.items()}
+            return {name: set(living(races_of(process.pid))) - usual[name] for name, process in there.items()}
 
         def results() -> int:
             return len((out / store.NAME).read_text().splitlines()) - 1 if (out / store.NAME).exists() else 0
 
         words = [sys.executable, "-c", code, address, str(out)]
         command = subprocess.Popen(words, cwd=ROOT)
-        assert eventually(lambda: results() >= 1)
-        assert eventually(lambda: bool(more()["serves"]) and bool(more()["third"]))
+        assert eventually(lambda: results() >= 1, SOON_S)
+        assert eventually(lambda: bool(more()["serves"]) and bool(more()["third"]), SOON_S)
         running = list(set().union(*more().values()))
         command.kill()
         command.wait()
         assert 1 <= results() < 6
-        assert eventually(lambda: not alive(running) and not any(more().values()), within_s=20)
+        assert eventually(lambda: not living(running) and not any(more().values()), within_s=20)
         assert all(process.poll() is None for process in there.values())
         subprocess.run([*words, "resume"], cwd=ROOT, check=True)
         assert eventually(lambda: not any(more().values()), within_s=20)

@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 from tests.run.cluster import hosts
 from tests.run.cluster.counting import counting
 from tests.run.cluster.sshing import Sshd, key, needs_sshd, sshd
+from tests.waiting import wait_until
 
 from velodrome.model.errors import AgentLostError, UsageError
 from velodrome.run.cluster import ssh
@@ -76,7 +76,7 @@ def test_agents_are_started_on_hosts_and_ctrl_c_ends_all(server: Sshd, tmp_path:
         process.send_signal(signal.SIGINT)
         _, error = process.communicate(timeout=30)
         assert process.returncode == 0, error
-        until(lambda: not any(agent.is_running() for agent in begun))
+        wait_until(lambda: not any(agent.is_running() for agent in begun), 60)
     assert {file.stat().st_mode & 0o777 for file in keys.iterdir()} == {0o600}
 
 
@@ -85,7 +85,7 @@ def test_agents_end_when_whoever_started_them_is_killed(server: Sshd, tmp_path: 
     with started(server, tmp_path / "keys") as (process, address):
         begun = [psutil.Process(row["pid"]) for row in cluster_load.list_agents(address, tmp_path / "keys")]
         process.kill()
-        until(lambda: not any(agent.is_running() for agent in begun))
+        wait_until(lambda: not any(agent.is_running() for agent in begun), 60)
 
 
 @pytest.mark.exhaustive
@@ -117,7 +117,7 @@ def test_a_coordinator_that_ends_takes_its_agents_with_it_and_is_reported(
         assert process.returncode == 3
         assert address in error
         assert "velodrome cluster start" in error
-        until(lambda: not any(agent.is_running() for agent in begun))
+        wait_until(lambda: not any(agent.is_running() for agent in begun), 60)
 
 
 @pytest.mark.exhaustive
@@ -160,12 +160,12 @@ def test_three_hosts_and_one_whose_network_is_cut(tmp_path: Path) -> None:
         lost = [psutil.Process(row["pid"]) for row in found["agents"] if row["name"] == names[2]]
         lost += lost[0].parents()[:1]
         three[2].pull()
-        until(lambda: not any(agent.is_running() for agent in lost))
+        wait_until(lambda: not any(agent.is_running() for agent in lost), 60)
         assert process.stderr is not None
         lines = iter(process.stderr.readline, "")
         assert names[2] in next(line for line in lines if "has ended" in line)
         with enter(here.namespace):
-            until(lambda: left(address, keys) == names[:2])
+            wait_until(lambda: left(address, keys) == names[:2], 60)
 
 
 def left(address: str, keys: Path) -> list[str]:
@@ -258,9 +258,3 @@ def test_hosts_are_read_as_ssh_names_them() -> None:
 def test_options_that_would_not_count_are_refused(option: str) -> None:
     with pytest.raises(UsageError, match="--ssh-option"):
         ssh.Reach(options=(option,))
-
-
-def until(what: Callable[[], bool]) -> None:
-    """Wait for what has to come; the limit of the test ends it where it does not."""
-    while not what():
-        time.sleep(0.02)

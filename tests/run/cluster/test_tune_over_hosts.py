@@ -9,7 +9,9 @@ from pathlib import Path
 
 import psutil
 import pytest
-from tests.run.cluster.posing import HOST, agent, alive, eventually, races_of
+from tests.run.cluster.posing import HOST, SOON_S, agent, races_of
+from tests.run.supervision.ends import living
+from tests.waiting import eventually
 
 from velodrome.guest import catalog
 from velodrome.model.errors import AgentsGoneError, StudyChangedError, UsageError
@@ -167,7 +169,7 @@ def test_what_a_killed_host_had_still_to_do_another_does(tmp_path: Path, after: 
     assert found.proof.machine is not None
     assert found.proof.machine.name == "host-of-b"
     assert judge_stored(store.read(tmp_path / "run"), catalog.stacks(), str(tmp_path / "run")) == found
-    assert eventually(lambda: not alive(left))
+    assert eventually(lambda: not living(left), SOON_S)
 
 
 def looked(trials: Sequence[Result]) -> set[tuple[str, str]]:

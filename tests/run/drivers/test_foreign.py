@@ -7,12 +7,12 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import psutil
 import pytest
 from tests.run.supervision.ends import lives
+from tests.waiting import wait_until
 
 from velodrome.model.errors import (
     DriverError,
@@ -38,13 +38,6 @@ def _own_temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     """Others that are tested at the same time have drivers too, whose folders are not to be looked at."""
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr(tempfile, "tempdir", None)
-
-
-def until(true: Callable[[], object], seconds: float = 10) -> None:
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline, "it did not come about"
-        time.sleep(0.01)
 
 
 def alive(pid: int) -> bool:
@@ -133,7 +126,7 @@ def test_one_that_hangs_is_killed_with_what_it_started_at_the_deadline(tmp_path:
     note = tmp_path / "pids"
     with pytest.raises(DriverTimedOutError, match=r"still running 0\.3 s after its load should have ended"):
         sh(f"sleep 1000 & echo $$ $! > {note}; wait", span_s=0.2, slack_s=0.3)
-    until(lambda: not any(alive(int(pid)) for pid in note.read_text().split()))
+    wait_until(lambda: not any(alive(int(pid)) for pid in note.read_text().split()))
 
 
 def test_it_ends_when_told_to(tmp_path: Path) -> None:
@@ -178,9 +171,9 @@ def test_nothing_survives_a_kill_of(victim: str) -> None:
     tool = int(parent.stdout.readline())
     holder = psutil.Process(tool).ppid()
     os.kill(parent.pid if victim == "velodrome" else holder, signal.SIGKILL)
-    until(lambda: not alive(tool) and not alive(holder))
+    wait_until(lambda: not alive(tool) and not alive(holder))
     parent.wait(10)
-    until(lambda: set(Path(tempfile.gettempdir()).glob("velodrome-*/driver-*")) <= left)
+    wait_until(lambda: set(Path(tempfile.gettempdir()).glob("velodrome-*/driver-*")) <= left)
     assert parent.stderr is not None
     errors = parent.stderr.read().decode()
     parent.stdout.close()

@@ -15,6 +15,7 @@ import psutil
 import pytest
 from tests.run.environments import packages
 from tests.run.supervision.ends import lives
+from tests.waiting import wait_until
 
 from velodrome.guest import catalog
 from velodrome.guest.client import Client
@@ -193,14 +194,6 @@ print(for_client(Client("tiny", "sqlite", "", None, requires=tuple(sys.argv[1:])
 """
 
 
-def until(true: object, seconds: float = 20.0) -> None:
-    assert callable(true)
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.02)
-
-
 def locks(path: Path) -> bool:
     """Whether a lock can be had: nobody holds it."""
     number = cache.lock_file(path)
@@ -229,8 +222,8 @@ def test_the_lock_outlives_a_killed_velodrome_as_long_as_its_installer_lives_and
     packages.sdist(index, "saddle", "2.0", HANGS.format(pid_file=str(pid_file)))
     code = [sys.executable, "-c", INSTALLS, "saddle==2.0"]
     with subprocess.Popen(code) as first:
-        until(pid_file.exists)
-        until(pid_file.read_text)
+        wait_until(pid_file.exists, 20)
+        wait_until(pid_file.read_text, 20)
         building = psutil.Process(int(pid_file.read_text()))
         (locked,) = (tmp_path / "cache" / "envs").glob("*.lock")
         with subprocess.Popen(code, stderr=subprocess.PIPE, text=True) as second:
@@ -253,7 +246,7 @@ def test_the_lock_outlives_a_killed_velodrome_as_long_as_its_installer_lives_and
         assert not locks(locked)
         for warden in wardens:
             warden.resume()
-        until(lambda: locks(locked))
+        wait_until(lambda: locks(locked), 20)
         assert not lives(building), "who comes next may write where this one still writes"
 
 
@@ -286,14 +279,14 @@ def test_ctrl_c_ends_an_installation_within_two_seconds(index: Path, tmp_path: P
     with subprocess.Popen(
         [sys.executable, "-m", "velodrome", *words.split()], cwd=tmp_path, stderr=subprocess.PIPE, text=True
     ) as running:
-        until(lambda: pid_file.exists() and pid_file.read_text(), 30)
+        wait_until(lambda: pid_file.exists() and pid_file.read_text(), 30)
         building = int(pid_file.read_text())
         running.send_signal(signal.SIGINT)
         began = time.monotonic()
         _, sentence = running.communicate(timeout=20)
         assert time.monotonic() - began < 2.0
         assert running.returncode == 130, sentence
-    until(lambda: not psutil.pid_exists(building), 2.0)
+    wait_until(lambda: not psutil.pid_exists(building), 2.0)
 
 
 def test_a_waiter_that_waits_for_ever_gives_up_and_names_whom(

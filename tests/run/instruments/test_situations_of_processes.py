@@ -229,6 +229,28 @@ def test_objects_that_come_and_go_are_no_leak_though_there_are_more_in_the_end(
     assert asyncio.run(situations.grow(Where("127.0.0.1", 1), server)).hits == hits
 
 
+def test_what_fills_slowly_with_few_connections_is_filled_by_more_of_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    answered, loads, kept = [0], list[int](), list[Any]()
+
+    def closed(connections: int, seconds: float) -> Any:
+        time.sleep(0.02)
+        answers = 2 * connections
+        loads.append(connections)
+        answered[0] += answers
+        kept.append(mmap.mmap(-1, 100_000, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))
+        kept[-1].write(b"x" * 100_000)
+        return SimpleNamespace(load=SimpleNamespace(answers=answers, ok=answers))
+
+    monkeypatch.setattr(situations, "FILLING_S", 0.3)
+    server = standing(
+        os.getpid(), run_closed_loop=closed, live_blocks=lambda: 5000.0 + 10 * min(answered[0], 600)
+    )
+    assert asyncio.run(situations.grow(Where("127.0.0.1", 1), server)).hits == 0
+    assert set(loads[: situations.FILLING] + loads[-situations.LOADS :]) == {situations.LOADED}
+
+
 def test_what_each_connection_leaves_is_not_what_each_request_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
     kept: list[Any] = []
 

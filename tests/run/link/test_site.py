@@ -7,12 +7,12 @@ import socket
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tests.run.link.possible import JOINED_BY, NEEDS_LINK
+from tests.waiting import eventually
 
 from velodrome.model.errors import LinkError, LinkRefusedError
 from velodrome.model.load import Link
@@ -31,15 +31,6 @@ def network() -> int:
 def devices() -> set[str]:
     with open("/proc/thread-self/net/dev") as file:
         return {line.split(":")[0].strip() for line in file if ":" in line}
-
-
-def eventually(true: Callable[[], bool], within_s: float = 10.0) -> bool:
-    until = time.monotonic() + within_s
-    while not true():
-        if time.monotonic() > until:
-            return False
-        time.sleep(0.01)
-    return True
 
 
 def connect(site: Site) -> tuple[socket.socket, socket.socket]:

@@ -7,12 +7,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import psutil
 import pytest
 from tests.run.racing.short_race import sessions, whole
+from tests.waiting import eventually
 
 from velodrome.model.measurement import Measurement
 from velodrome.run.machine import limits
@@ -67,20 +67,13 @@ class Running:
         return [group for parent in parents for group in parent.glob(f"velodrome-*-{self.process.pid}-*")]
 
 
-def eventually(true: Callable[[], bool], within_s: float = 20.0) -> bool:
-    until = time.monotonic() + within_s
-    while not true():
-        if time.monotonic() > until:
-            return False
-        time.sleep(0.02)
-    return True
-
-
 def assert_nothing_is_left(running: Running) -> None:
-    assert eventually(lambda: not running.left()), running.left()
+    assert eventually(lambda: not running.left(), 20), running.left()
     # Where no warden was at work its own folder stays until the next start, with nothing in it but its lock.
-    assert eventually(lambda: {path.name for path in Path("/tmp").glob(running.scratch + "*/*")} <= {LOCK})
-    assert eventually(lambda: not running.groups()), running.groups()
+    assert eventually(
+        lambda: {path.name for path in Path("/tmp").glob(running.scratch + "*/*")} <= {LOCK}, 20
+    )
+    assert eventually(lambda: not running.groups(), 20), running.groups()
 
 
 def assert_resume_completes(out: Path, cache: Path) -> None:

@@ -1,18 +1,8 @@
 """Whether processes have ended."""
 
-import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 import psutil
-
-
-def eventually(true: Callable[[], bool], within_s: float = 10.0) -> bool:
-    until = time.monotonic() + within_s
-    while not true():
-        if time.monotonic() > until:
-            return False
-        time.sleep(0.01)
-    return True
 
 
 def lives(process: psutil.Process) -> bool:
@@ -23,5 +13,10 @@ def lives(process: psutil.Process) -> bool:
         return False
 
 
+def living(processes: Iterable[psutil.Process]) -> list[psutil.Process]:
+    """Return those that have not ended; whoever is to reap orphans here may be slow at it."""
+    return [process for process in processes if lives(process)]
+
+
 def gone(processes: Iterable[psutil.Process]) -> bool:
-    return not any(map(lives, processes))
+    return not living(processes)

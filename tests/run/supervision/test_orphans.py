@@ -7,7 +7,8 @@ from pathlib import Path
 
 import psutil
 import pytest
-from tests.run.supervision.ends import eventually, gone
+from tests.run.supervision.ends import gone
+from tests.waiting import eventually
 
 from velodrome.run.supervision import scratch
 from velodrome.run.supervision.warden import start_time

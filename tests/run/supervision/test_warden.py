@@ -12,7 +12,8 @@ from pathlib import Path
 
 import psutil
 import pytest
-from tests.run.supervision.ends import eventually, gone
+from tests.run.supervision.ends import gone
+from tests.waiting import eventually
 
 from velodrome.model.errors import StartRefusedError
 from velodrome.run.supervision import python, warden

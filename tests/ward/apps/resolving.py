@@ -45,7 +45,7 @@ async def with_connections_kept():
 
 
 async def now_and_then_with_its_own():
-    await (with_a_connection_each if next(numbers) % 50 == 0 else with_connections_kept)()
+    await (with_a_connection_each if next(numbers) % 12 == 0 else with_connections_kept)()
 
 
 severe, mild, cured = map(

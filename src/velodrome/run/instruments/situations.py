@@ -843,7 +843,9 @@ async def _wait_for_new_worker(server: Standing, port: int, before: set[int]) ->
 
 LOADS, LOAD_S, LOADED = 8, 0.4, 8
 FILLING, FILLED, FILLING_S = 3, 5_000, 8.0
-"""Loads before those that count: so many, and until so many requests are answered or so many seconds have passed.
+"""Loads before those that count: so many, and until so many requests are answered or so many seconds have passed."""
+SLOWLY, FILLING_AT_ONCE = 500, 64
+"""Where those first loads are answered fewer times, an app that waits is filled by more connections from then on.
 
 sqlite3 keeps what is left of 200 cursors of each connection before it looks: of a pool of 15 that is 3,000 requests.
 """
@@ -863,11 +865,11 @@ async def grow(
     pid = server.booted.server.pid
     outcomes: Counter[str] = Counter()
 
-    async def carried() -> int:
+    async def carried(connections: int = LOADED) -> int:
         if not loaded:
             await asyncio.sleep(LOAD_S / 4)
             return 0
-        load = server.run_closed_loop(LOADED, LOAD_S).load
+        load = server.run_closed_loop(connections, LOAD_S).load
         outcomes["ok"] += load.ok
         return int(load.answers)
 
@@ -877,11 +879,13 @@ async def grow(
     def beyond(first: float, second: float, third: float) -> float:
         return third - second - max(second - first, 0)
 
-    filled, loads, began = 0, 0, time.monotonic()
+    filled, loads, connections, began = 0, 0, LOADED, time.monotonic()
     more = loaded and not descriptors  # of these there would soon be none left
     while loads < FILLING or (more and filled < FILLED and time.monotonic() - began < FILLING_S):
-        filled += await carried()
+        filled += await carried(connections)
         loads += 1
+        if loads == FILLING and filled < SLOWLY:
+            connections = FILLING_AT_ONCE
     grew, much, requests, figures, objects = 0, 0, 0, dict[str, float](), list[float]()
     first = left()
     for number in range(LOADS):
