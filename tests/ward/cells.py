@@ -76,6 +76,8 @@ OPENS = ("ports-exhausted",)
 """With more than 470 connections to one peer in a second its 28,000 ports do not last for the minute each lies idle."""
 SYNC = ("slow-client", "lost-at-stop")
 """A sync worker reads one head at a time, and what lies in the listen queue at the stop is lost."""
+ON_ITS_LOOP = ("blocking-call", "lost-at-stop", "lost-at-replacement")
+"""`forked.py` calls its app on its loop, and ends at once."""
 
 
 def of_the_index(app: str, package: str, made: str = "as_it_is", fault: str = "") -> Cell:
@@ -341,7 +343,7 @@ ILL = (
     Cell("few files", "files:severe", "nofile"),
     Cell("spent quota", "quota:severe", "throttled", cpus=2, quota=1),
     Cell("arenas", "retaining:severe", "arenas"),
-    Cell("epoll of all", "plain:waiting", "shared-epoll", stack=FORKED),
+    Cell("epoll of all", "plain:waiting", "shared-epoll", stack=FORKED, beside=ON_ITS_LOOP),
     Cell("pool before the fork", "preloaded:severe", "fork-after-init", stack=OURS, knobs=PRELOADED),
     Cell("cold keys", "stampeding:severe", "stampede", upstreams=FAR),
     *INDEX_ILL,
@@ -471,7 +473,7 @@ WELL = (
     Cell("few files, cured", "sound:waiting", knobs={"loop": "asyncio"}),
     Cell("spent quota, cured", "quota:cured", cpus=2),
     Cell("arenas, cured", "retaining:cured"),
-    Cell("epoll of all, cured", "plain:waiting", stack=FORKED, knobs={"loop": "after"}),
+    Cell("epoll of all, cured", "plain:waiting", stack=FORKED, knobs={"loop": "after"}, beside=ON_ITS_LOOP),
     Cell("pool before the fork, cured", "preloaded:cured", stack=OURS, knobs=PRELOADED),
     Cell("cold keys, cured", "stampeding:cured", upstreams=FAR),
     Cell("decoy: does all for each request", "stampeding:decoy", upstreams=FAR),
