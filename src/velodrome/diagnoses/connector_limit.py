@@ -63,15 +63,14 @@ CLIENTS = (
 
 def screen(seen: Symptoms) -> Screened:
     """Look for a plateau while nothing computes, in an app with a client of aiohttp, httpx or Tornado."""
-    libraries = seen.watched.libraries if seen.watched is not None else ()
-    imported = [client for client in CLIENTS if client.package in libraries]
-    if seen.watched is not None and not imported:
+    if seen.watched is None:
+        return no_plateau(seen) or Unknown("what it imports could not be seen")
+    imported = [client for client in CLIENTS if client.package in seen.watched.libraries]
+    if not imported:
         return Absent("no client of aiohttp, httpx or Tornado is imported")
     if (bound := no_plateau(seen)) is not None:
         return bound
     assert seen.slope is not None
-    if seen.watched is None:
-        return Unknown("what it imports could not be seen")
     k = seen.slope.in_work
     # aiohttp may be the server, and httpx the client that waits.
     waiting = seen.watched.waiting

@@ -26,14 +26,14 @@ ALIKE = 1.25
 
 def screen(seen: Symptoms) -> Screened:
     """Look whether its threads are as many as there are requests in work."""
-    threads = max(seen.watched.threads.get(pool, 0) for pool in EXECUTORS) if seen.watched is not None else 0
-    if seen.watched is not None and threads < LEAST_THREADS:
+    if seen.watched is None:
+        return no_plateau(seen) or Unknown("its threads could not be seen")
+    threads = max(seen.watched.threads.get(pool, 0) for pool in EXECUTORS)
+    if threads < LEAST_THREADS:
         return Absent(f"at most {threads} calls ran in an executor's threads at once")
     if (bound := no_plateau(seen)) is not None:
         return bound
     assert seen.slope is not None
-    if seen.watched is None:
-        return Unknown("its threads could not be seen")
     in_work = seen.slope.in_work.mid
     alike = max(in_work / threads, threads / in_work) < ALIKE
     connections = min(max(seen.slope.plateau.connections, 3 * threads), MOST_CONNECTIONS)

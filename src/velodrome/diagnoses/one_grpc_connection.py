@@ -24,13 +24,13 @@ MOST_CONNECTIONS = 512
 
 def screen(seen: Symptoms) -> Screened:
     """Look for a plateau while nothing computes, in an app with a client of gRPC."""
-    if seen.watched is not None and "grpc" not in seen.watched.libraries:
+    if seen.watched is None:
+        return no_plateau(seen) or Unknown("what it imports could not be seen")
+    if "grpc" not in seen.watched.libraries:
         return Absent("gRPC is not imported")
     if (bound := no_plateau(seen)) is not None:
         return bound
     assert seen.slope is not None
-    if seen.watched is None:
-        return Unknown("what it imports could not be seen")
     k = seen.slope.in_work
     usual = is_about(k, STREAMS)
     cure = Cure(

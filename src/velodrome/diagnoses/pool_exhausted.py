@@ -51,16 +51,16 @@ DEFAULT = POOLS["sqlalchemy"].default
 
 def screen(seen: Symptoms) -> Screened:
     """Look for a plateau while nothing computes, in an app with a pool."""
-    imported = list(pools_of(seen.watched.libraries)) if seen.watched is not None else []
-    if seen.watched is not None and not imported:
+    if seen.watched is None:
+        return no_plateau(seen) or Unknown("what it imports could not be seen")
+    imported = list(pools_of(seen.watched.libraries))
+    if not imported:
         return Absent(
             "no package is imported whose pool can be treated: SQLAlchemy, asyncpg, psycopg_pool, aiomysql"
         )
     if (bound := no_plateau(seen)) is not None:
         return bound
     assert seen.slope is not None
-    if seen.watched is None:
-        return Unknown("what it imports could not be seen")
     k = seen.slope.in_work
     default = next((pool for pool in imported if is_about(k, pool.default)), None)
     pool = default or imported[0]

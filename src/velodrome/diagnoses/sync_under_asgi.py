@@ -26,13 +26,13 @@ ALIKE = 1.5
 
 def screen(seen: Symptoms) -> Screened:
     """Look for a plateau while nothing computes, in an app that calls through asgiref's threads."""
-    if seen.watched is not None and "asgiref" not in seen.watched.libraries:
+    if seen.watched is None:
+        return no_plateau(seen) or Unknown("its threads could not be seen")
+    if "asgiref" not in seen.watched.libraries:
         return Absent("asgiref is not imported")
     if (bound := no_plateau(seen)) is not None:
         return bound
     assert seen.slope is not None
-    if seen.watched is None:
-        return Unknown("its threads could not be seen")
     share = seen.watched.shares.get("sync-to-async", 0.0)
     sentence = f"{share:.0%} of the stacks of busy threads are in asgiref's sync_to_async"
     evidence = Evidence("stack", sentence, {"share": share})

@@ -29,13 +29,13 @@ ALIKE = 1.25
 
 def screen(seen: Symptoms) -> Screened:
     """Look whether AnyIO's threads are as many as there are requests in work."""
-    if seen.watched is not None and "anyio" not in seen.watched.libraries:
+    if seen.watched is None:
+        return no_plateau(seen) or Unknown("its threads could not be seen")
+    if "anyio" not in seen.watched.libraries:
         return Absent("AnyIO is not imported")
     if (bound := no_plateau(seen)) is not None:
         return bound
     assert seen.slope is not None
-    if seen.watched is None:
-        return Unknown("its threads could not be seen")
     threads = seen.watched.threads.get(POOL, 0)
     if threads < LEAST_THREADS:
         return Absent(f"at most {threads} calls ran in AnyIO's threads at once")

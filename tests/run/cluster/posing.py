@@ -8,6 +8,8 @@ from contextlib import contextmanager
 import psutil
 
 HOST = "127.0.0.1"
+SOON_S = 60.0
+"""Within which what is begun or ended on hosts has come about; beside other tests it may be slow at it."""
 AGENT = """
 import asyncio, socket, sys
 from velodrome.run.cluster import agent, talking
@@ -41,7 +43,3 @@ def agent(address: str, name: str, change: str = "") -> Iterator[subprocess.Pope
 
 def races_of(agent_pid: int) -> list[psutil.Process]:
     return psutil.Process(agent_pid).children(recursive=True)
-
-
-SOON_S = 60.0
-"""Within which what ends on other hosts has ended; beside other tests it may be slow at it."""

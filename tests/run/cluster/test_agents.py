@@ -17,6 +17,7 @@ import psutil
 import pytest
 from distributed import Client
 from tests.run.cluster.counting import counting
+from tests.run.cluster.posing import SOON_S
 from tests.waiting import wait_until
 
 from velodrome.model.errors import (
@@ -162,7 +163,7 @@ def test_code_that_is_sent_to_an_agent_of_root_cannot_widen_what_engines_load() 
         wanted = LoadSpec(url=f"http://{ELSEWHERE}/", requests=1, connections=1, allow_target=(ELSEWHERE,))
         with pytest.raises(AgentRefusedError, match=ELSEWHERE):  # by the engine: the agent itself says it may
             cluster_load.load(Work(wanted, agents=address), go_on)
-        wait_until(lambda: not cluster_load.list_agents(address)[0]["busy"], 60)
+        wait_until(lambda: not cluster_load.list_agents(address)[0]["busy"], SOON_S)
         allowed = LoadSpec(url=counted.url, requests=10, connections=2)
         assert cluster_load.load(Work(allowed, agents=address), go_on)["ok"] == 10
         assert held.poll() is None
@@ -206,7 +207,7 @@ def test_an_agent_of_root_runs_races_as_a_user_that_is_neither_root_nor_its_work
                     users.setdefault(process.uids().real, set()).add(" ".join(process.cmdline()))
             time.sleep(0.02)
         shown = race.communicate()[0]
-        wait_until(lambda: len(psutil.Process(held.pid).children(recursive=True)) == 1, 60)  # its worker
+        wait_until(lambda: len(psutil.Process(held.pid).children(recursive=True)) == 1, SOON_S)  # its worker
         worker = psutil.Process(row["pid"]).uids().real
     assert 0 not in {uid for uid, lines in users.items() if any("uvicorn" in line for line in lines)}
     (races,) = {uid for uid, lines in users.items() if any("uvicorn --host" in line for line in lines)}
@@ -279,15 +280,15 @@ def test_nothing_of_an_agent_of_root_outlives_any_of_its_processes() -> None:
                     [*load, "--agents", address], stdout=subprocess.PIPE, stderr=subprocess.PIPE
                 )
                 came = len(counted.came)
-                wait_until(lambda came=came: len(counted.came) > came + 20, 60)  # type: ignore[misc]
+                wait_until(lambda came=came: len(counted.came) > came + 20, SOON_S)  # type: ignore[misc]
                 every = psutil.Process(held.pid).children(recursive=True)
                 assert len(every) == 2, "a worker and an engine"
                 os.kill(held.pid if victim == "root" else worker, signal.SIGKILL)
                 conductor.communicate(timeout=60)
-                wait_until(lambda every=every: not any(process.is_running() for process in every), 60)  # type: ignore[misc]
+                wait_until(lambda every=every: not any(process.is_running() for process in every), SOON_S)  # type: ignore[misc]
                 held.wait(timeout=30)
             assert conductor.returncode == 3
-            wait_until(lambda address=address: not still(address), 60)  # type: ignore[misc]
+            wait_until(lambda address=address: not still(address), SOON_S)  # type: ignore[misc]
             assert before
 
 
@@ -313,7 +314,7 @@ def test_a_cluster_that_is_ended_while_it_starts_leaves_nothing_and_waits_for_no
     try:
         wait_until(
             lambda: any("scheduler" in child.cmdline() for child in psutil.Process(started.pid).children()),
-            60,
+            SOON_S,
         )
         children = psutil.Process(started.pid).children()
         started.send_signal(signal.SIGTERM)
@@ -323,7 +324,7 @@ def test_a_cluster_that_is_ended_while_it_starts_leaves_nothing_and_waits_for_no
         started.wait()
     assert (started.returncode, address) == (130, "")
     assert "Traceback" not in error
-    wait_until(lambda: not any(process.is_running() for process in children), 60)
+    wait_until(lambda: not any(process.is_running() for process in children), SOON_S)
 
 
 @pytest.mark.parametrize("victim", ["scheduler", pytest.param("agent", marks=pytest.mark.exhaustive)])
@@ -343,7 +344,7 @@ def test_what_dies_of_a_local_cluster_is_reported_and_nothing_outlives_its_coord
                 lambda: (
                     [row["name"] for row in cluster_load.list_agents(address)] in (["local-0"], ["local-1"])
                 ),
-                60,
+                SOON_S,
             )
             psutil.Process(started.pid).send_signal(signal.SIGINT)
         _, error = started.communicate(timeout=30)
@@ -355,7 +356,7 @@ def test_what_dies_of_a_local_cluster_is_reported_and_nothing_outlives_its_coord
         assert address in error
         assert "velodrome cluster start" in error
         assert "Traceback" not in error
-    wait_until(lambda: not any(process.is_running() for process in children), 60)
+    wait_until(lambda: not any(process.is_running() for process in children), SOON_S)
 
 
 @pytest.mark.unit

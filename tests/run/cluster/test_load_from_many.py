@@ -16,6 +16,7 @@ import jsonschema
 import psutil
 import pytest
 from tests.run.cluster.counting import Counted, counting
+from tests.run.cluster.posing import SOON_S
 from tests.waiting import wait_until
 
 from velodrome.judge.histograms import decode
@@ -180,7 +181,7 @@ def test_what_cannot_be_one_load_is_refused_before_anything_is_sent(cluster: str
     finally:
         odd.kill()
         odd.communicate()
-    wait_until(lambda: names(cluster) == ["local-0", "local-1"], 60)
+    wait_until(lambda: names(cluster) == ["local-0", "local-1"], SOON_S)
     assert server.came == []
 
 
@@ -189,10 +190,10 @@ def test_whoever_conducts_dies_and_the_agents_end_their_loads(cluster: str, serv
     conductor = subprocess.Popen(
         [*command, "--agents", cluster], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
-    wait_until(lambda: len(server.came) > 20, 60)
+    wait_until(lambda: len(server.came) > 20, SOON_S)
     conductor.kill()
     conductor.wait()
-    wait_until(lambda: not any(row["busy"] for row in cluster_load.list_agents(cluster)), 60)
+    wait_until(lambda: not any(row["busy"] for row in cluster_load.list_agents(cluster)), SOON_S)
     came = len(server.came)
     assert came < 60 * 100
     assert len(server.came) == came
@@ -203,7 +204,7 @@ def test_ctrl_c_ends_it_and_what_was_measured_is_shown(cluster: str, server: Cou
     conductor = subprocess.Popen(
         [*command, "--agents", cluster], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
-    wait_until(lambda: len(server.came) > 50, 60)
+    wait_until(lambda: len(server.came) > 50, SOON_S)
     conductor.send_signal(signal.SIGINT)
     out, error = conductor.communicate(timeout=30)
     assert conductor.returncode == 130, error
@@ -219,7 +220,7 @@ def test_an_agent_that_is_killed_makes_the_load_invalid_and_leaves_nothing(serve
         victim = next(row["pid"] for row in cluster_load.list_agents(address) if row["name"] == "local-1")
 
         def kill() -> None:
-            wait_until(lambda: len(server.came) > 50, 60)
+            wait_until(lambda: len(server.came) > 50, SOON_S)
             os.kill(victim, signal.SIGKILL)
 
         killer = threading.Thread(target=kill)
@@ -231,7 +232,7 @@ def test_an_agent_that_is_killed_makes_the_load_invalid_and_leaves_nothing(serve
     assert rows["local-1"]["lost"]
     assert rows["local-0"]["lost"] is None
     assert document["requests"] == rows["local-0"]["requests"] < 6000
-    wait_until(lambda: {child.pid for child in psutil.Process().children(recursive=True)} <= before, 60)
+    wait_until(lambda: {child.pid for child in psutil.Process().children(recursive=True)} <= before, SOON_S)
 
 
 @pytest.mark.exhaustive
@@ -245,7 +246,7 @@ def test_a_coordinator_that_is_killed_takes_the_load_with_it(server: Counted) ->
         )
 
         def kill() -> None:
-            wait_until(lambda: len(server.came) > 50, 60)
+            wait_until(lambda: len(server.came) > 50, SOON_S)
             scheduler.kill()
 
         killer = threading.Thread(target=kill)
@@ -254,10 +255,10 @@ def test_a_coordinator_that_is_killed_takes_the_load_with_it(server: Counted) ->
             cluster_load.load(Work(spec(server, rate=200.0, duration_s=60.0), agents=address), go_on)
         killer.join()
         wait_until(
-            lambda: len(psutil.Process().children(recursive=True)) <= len(before) + 3, 60
+            lambda: len(psutil.Process().children(recursive=True)) <= len(before) + 3, SOON_S
         )  # no engine any more
     assert len(server.came) < 60 * 200
-    wait_until(lambda: {child.pid for child in psutil.Process().children(recursive=True)} <= before, 60)
+    wait_until(lambda: {child.pid for child in psutil.Process().children(recursive=True)} <= before, SOON_S)
 
 
 def test_an_agent_whose_clock_is_an_hour_ahead_begins_with_the_others(cluster: str, server: Counted) -> None:
@@ -283,7 +284,7 @@ def test_an_agent_whose_clock_is_an_hour_ahead_begins_with_the_others(cluster: s
     assert abs(rows["local-0"]["offset_ms"]) <= rows["local-0"]["uncertainty_ms"]
     assert {path for path, _ in server.came} == {f"/{n}" for n in range(300)}
     assert len(server.came) == 300
-    wait_until(lambda: names(cluster) == ["local-0", "local-1"], 60)
+    wait_until(lambda: names(cluster) == ["local-0", "local-1"], SOON_S)
 
 
 def test_commands_without_agents_do_not_import_dask() -> None:

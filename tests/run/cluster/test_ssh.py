@@ -12,6 +12,7 @@ import psutil
 import pytest
 from tests.run.cluster import hosts
 from tests.run.cluster.counting import counting
+from tests.run.cluster.posing import SOON_S
 from tests.run.cluster.sshing import Sshd, key, needs_sshd, sshd
 from tests.waiting import wait_until
 
@@ -76,7 +77,7 @@ def test_agents_are_started_on_hosts_and_ctrl_c_ends_all(server: Sshd, tmp_path:
         process.send_signal(signal.SIGINT)
         _, error = process.communicate(timeout=30)
         assert process.returncode == 0, error
-        wait_until(lambda: not any(agent.is_running() for agent in begun), 60)
+        wait_until(lambda: not any(agent.is_running() for agent in begun), SOON_S)
     assert {file.stat().st_mode & 0o777 for file in keys.iterdir()} == {0o600}
 
 
@@ -85,7 +86,7 @@ def test_agents_end_when_whoever_started_them_is_killed(server: Sshd, tmp_path: 
     with started(server, tmp_path / "keys") as (process, address):
         begun = [psutil.Process(row["pid"]) for row in cluster_load.list_agents(address, tmp_path / "keys")]
         process.kill()
-        wait_until(lambda: not any(agent.is_running() for agent in begun), 60)
+        wait_until(lambda: not any(agent.is_running() for agent in begun), SOON_S)
 
 
 @pytest.mark.exhaustive
@@ -117,7 +118,7 @@ def test_a_coordinator_that_ends_takes_its_agents_with_it_and_is_reported(
         assert process.returncode == 3
         assert address in error
         assert "velodrome cluster start" in error
-        wait_until(lambda: not any(agent.is_running() for agent in begun), 60)
+        wait_until(lambda: not any(agent.is_running() for agent in begun), SOON_S)
 
 
 @pytest.mark.exhaustive
@@ -160,12 +161,12 @@ def test_three_hosts_and_one_whose_network_is_cut(tmp_path: Path) -> None:
         lost = [psutil.Process(row["pid"]) for row in found["agents"] if row["name"] == names[2]]
         lost += lost[0].parents()[:1]
         three[2].pull()
-        wait_until(lambda: not any(agent.is_running() for agent in lost), 60)
+        wait_until(lambda: not any(agent.is_running() for agent in lost), SOON_S)
         assert process.stderr is not None
         lines = iter(process.stderr.readline, "")
         assert names[2] in next(line for line in lines if "has ended" in line)
         with enter(here.namespace):
-            wait_until(lambda: left(address, keys) == names[:2], 60)
+            wait_until(lambda: left(address, keys) == names[:2], SOON_S)
 
 
 def left(address: str, keys: Path) -> list[str]:

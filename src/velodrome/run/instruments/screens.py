@@ -130,7 +130,7 @@ def climb(
     also: int = 0,
     until: float = math.inf,
 ) -> Climbed:
-    """Return the closed loops; none begins that would not end `until` then, on the clock of `time.monotonic`.
+    """Return the closed loops; none begins that would last beyond `until`, on the clock of `time.monotonic`.
 
     While throughput is proportional to the connections every second number of them is left out. `first` is the loop of
     one connection, where it is known, `also` a number of connections that is not left out. Raises NoServerError where
