@@ -7,11 +7,11 @@ import os
 import secrets
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 from tests.run.apps.theirs import SHOP
+from tests.waiting import eventually
 
 USAGE, LAB = 2, 3
 TWO = ("--stack", "waitress", "--stack", "gunicorn-sync")
@@ -34,10 +34,7 @@ def ended(where: Path, *words: str) -> tuple[int, str]:
         "--wait",
     ]
     ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=110, cwd=where)
-    until = time.monotonic() + 5.0
-    while (left := marked(mark)) and time.monotonic() < until:
-        time.sleep(0.05)
-    assert left == []
+    assert eventually(lambda: not marked(mark), 5.0), marked(mark)
     return ran.returncode, ran.stderr + ran.stdout
 
 

@@ -1,12 +1,15 @@
 """`velodrome doctor`: what it looks for, and what is refused before anything is started."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests.cli.running import velodrome, within
 
+from velodrome.cli.doctor import decide
 from velodrome.diagnoses.fault import catalogue
+from velodrome.model.diagnosis import Diagnosis, Examination, Ruling, Untried
 
 
 def test_the_list_explains_every_fault_of_the_catalogue() -> None:
@@ -55,3 +58,15 @@ def test_what_makes_no_sense_is_refused(words: tuple[str, ...], sentence: str, t
     assert code == 2, written
     assert sentence in written
     assert "Traceback" not in written
+
+
+def test_a_named_fault_that_cannot_be_told_fails_and_of_any_fault_only_one_that_was_not_tried() -> None:
+    unsure = Diagnosis("nodelay", Ruling.CANNOT_TELL, "too noisy")
+    found = Examination("shop", "uvicorn", (unsure,), (), (), None, 60.0)
+    assert decide(found, ())[0] == decide(found, ("any",))[0] == decide(found, ("gc-pause",))[0] == 0
+    assert decide(found, ("gc-pause", "nodelay"))[0] == 4
+    ill = replace(found, diagnoses=(replace(unsure, id="gc-pause", ruling=Ruling.CAUSE), unsure))
+    assert decide(ill, ("any",))[0] == decide(ill, ("gc-pause", "nodelay"))[0] == 1
+    late = replace(found, untried=(Untried("arenas", "no time"),))
+    assert decide(late, ("any",))[0] == decide(late, ("arenas",))[0] == 4
+    assert decide(late, ("gc-pause",))[0] == 0

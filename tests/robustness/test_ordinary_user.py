@@ -7,12 +7,12 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from tests.run.link.possible import NEEDS_LINK
+from tests.waiting import wait_until
 
 from velodrome.model.errors import AccountError, StartRefusedError
 from velodrome.model.load import Link, Load, Open
@@ -127,10 +127,7 @@ def test_it_dies_with_its_warden_although_the_kernel_forgets_that_with_the_chang
     with Ward(of(user, "/bin/sleep", "60")) as ward:
         warden = int(Path(f"/proc/{ward.pid}/stat").read_text().rpartition(")")[2].split()[1])
         os.kill(warden, signal.SIGKILL)
-        until = time.monotonic() + 10
-        while Path(f"/proc/{ward.pid}").exists() and time.monotonic() < until:
-            time.sleep(0.01)
-        assert not Path(f"/proc/{ward.pid}").exists()
+        wait_until(lambda: not Path(f"/proc/{ward.pid}").exists())
 
 
 def test_a_folder_that_is_closed_to_the_user_is_named(user: Account, tmp_path: Path) -> None:

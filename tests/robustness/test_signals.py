@@ -17,6 +17,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from tests.waiting import eventually
 
 VELODROME = (sys.executable, "-m", "velodrome")
 TOKEN = "VELODROME_SIGNAL_TEST"
@@ -148,10 +149,7 @@ def kept_in(cache: Path) -> dict[str, str]:
 
 
 def assert_nothing_is_left(running: Running) -> None:
-    limit = time.monotonic() + LEAVES_S
-    while (left := running.left()) and time.monotonic() < limit:
-        time.sleep(0.05)
-    assert not left
+    assert eventually(lambda: not running.left(), LEAVES_S), running.left()
     assert not list(Path("/tmp").glob(f"velodrome-{running.process.pid}-*"))
 
 

@@ -4,10 +4,10 @@ import os
 import signal
 import socket
 import threading
-import time
 from collections.abc import Iterator
 
 import pytest
+from tests.waiting import wait_until
 
 from velodrome.model.errors import IdleError, LoadRefusedError
 from velodrome.run.idle_clients import count_accepted, hold_idle
@@ -77,10 +77,8 @@ def test_what_the_server_ends_or_resets_is_counted(listener: socket.socket) -> N
         linger = b"\1\0\0\0\0\0\0\0"  # close with a reset
         kept[10].setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
         kept[10].close()
-        until = time.monotonic() + PATIENCE_S
-        while (facts := idle.facts()).still_open > 19 and time.monotonic() < until:
-            time.sleep(0.01)
-        assert (facts.opened, facts.still_open) == (30, 19)
+        wait_until(lambda: idle.facts().still_open <= 19, PATIENCE_S)
+        assert (idle.facts().opened, idle.facts().still_open) == (30, 19)
 
 
 def test_a_server_that_refuses_is_a_fact() -> None:

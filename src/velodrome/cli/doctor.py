@@ -2,8 +2,9 @@
 
 import json
 import sys
+from collections.abc import Container
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,6 +13,9 @@ from velodrome.cli import _server_options as server
 from velodrome.cli._load_outputs import check_paths
 from velodrome.cli._stderr import CANNOT_TELL, FAILED, tell
 from velodrome.cli.main import heavy
+
+if TYPE_CHECKING:
+    from velodrome.model.diagnosis import Examination
 
 NAME = "doctor"
 ANY = "any"
@@ -52,7 +56,8 @@ def command(
         list[str] | None,
         server.of_results(
             "--fail-on",
-            help="Exit with 1 if this fault, or any, is a cause, with 4 if there was no time to try it; repeatable.",
+            help="Exit with 1 if this fault, or any, is a cause; with 4 if that was not tried, or of one that is named "
+            "cannot be told; repeatable.",
         ),
     ] = None,
     out: Annotated[
@@ -133,11 +138,21 @@ def command(
         from velodrome.report import diagnosis_page  # noqa: PLC0415 - templates are slow to import
 
         diagnosis_page.write(html, found)
+    code, why = decide(found, failing)
+    if why:
+        tell(f"--fail-on cannot tell: {why}")
+    sys.exit(code)
+
+
+def decide(found: Examination, failing: Container[str]) -> tuple[int, str]:
+    """Return the exit code that `--fail-on` asks for, and why it cannot be told whether a fault is a cause."""
     if any(ANY in failing or cause.id in failing for cause in found.causes):
-        sys.exit(FAILED)
+        return FAILED, ""
     if left := [untried.id for untried in found.untried if ANY in failing or untried.id in failing]:
-        tell(f"--fail-on cannot tell: there was no time to try {', '.join(left)}")
-        sys.exit(CANNOT_TELL)
+        return CANNOT_TELL, f"there was no time to try {', '.join(left)}"
+    # Of all faults, some can nearly never be told of some app; of those that are named, an answer is expected.
+    unsure = [diagnosis.id for diagnosis in found.undecided if diagnosis.id in failing]
+    return (CANNOT_TELL, f"the experiments do not decide on {', '.join(unsure)}") if unsure else (0, "")
 
 
 def register(app: typer.Typer) -> None:

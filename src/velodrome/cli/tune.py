@@ -37,10 +37,18 @@ def command(
         server.of_server(help="Only these stacks, * and ? allowed, or ./mine.py; repeatable."),
     ] = None,
     cpus: server.Cpus = None,
-    memory: server.Memory = "",
+    memory: Annotated[
+        str,
+        server.of_server(help="Exclude settings that were measured to need more (not enforced): 512MB, 1g."),
+    ] = "",
     budget: Annotated[str, server.of_results(help="Time limit.")] = "10m",
     paste: server.Paste = False,
-    agents: server.Agents = "",
+    agents: Annotated[
+        str,
+        server.of_results(
+            help="Have the agents of a coordinator (tls://host:8786), or N of this machine, share the loads."
+        ),
+    ] = "",
     keys: server.Keys = "",
     out: Annotated[
         Path | None, server.of_results(help="Folder for all measurements (runs/<date>-tune-…).")

@@ -459,6 +459,11 @@ class Examination:
         """What is wrong, the costliest first."""
         return self.of(Ruling.CAUSE)
 
+    @property
+    def undecided(self) -> tuple[Diagnosis, ...]:
+        """What may be wrong: it was looked for, and cannot be told."""
+        return self.of(Ruling.CANNOT_TELL)
+
     def of(self, ruling: Ruling) -> tuple[Diagnosis, ...]:
         """Return the diagnoses that come to this."""
         return tuple(diagnosis for diagnosis in self.diagnoses if diagnosis.ruling is ruling)

@@ -177,7 +177,7 @@ def _lines(found: Examination) -> Iterator[str]:
         yield from diagnosis_lines(cause)
     if not found.causes:
         yield f"{'✓' if found.healthy else '–'} {no_cause(found)}"
-    for diagnosis in found.of(Ruling.CANNOT_TELL):
+    for diagnosis in found.undecided:
         yield f"? cannot tell          {diagnosis.id}: {diagnosis.reason}"
     if innocent := found.of(Ruling.NOT_A_CAUSE):
         yield f"✓ not the cause        {', '.join(diagnosis.id for diagnosis in innocent)}"

@@ -665,7 +665,7 @@ class Case:
         `fresh`: nothing could be made on it yet, so a situation that cannot be made on it cannot be made at all.
         """
         for number, (name, probe) in enumerate(looks):
-            if self._met and time.monotonic() + self._slow_s(probe) > self._looks_end:
+            if self._met and time.monotonic() + self._longer_s(probe) > self._looks_end:
                 self._postponed.add(name)
                 continue
             try:
@@ -687,7 +687,7 @@ class Case:
         None: there are none, or no time for one.
         """
         chosen = self._probes(sorted(self._postponed))
-        if not chosen or self._left_s() < self._boot_s + chosen[0][1].seconds + self._slow_s(chosen[0][1]):
+        if not chosen or self._left_s() < self._boot_s + self._takes_s(chosen[0][1]):
             return None
         self._postponed.clear()
         longest = max(probe.seconds for _, probe in chosen)
@@ -710,7 +710,11 @@ class Case:
                 return
         failed += [f"{name}: {LOOK_SERVERS + 1} servers did not answer any more" for name, _ in looks]
 
-    def _slow_s(self, probe: Probe) -> float:
+    def _takes_s(self, probe: Probe) -> float:
+        """Return how long a situation takes."""
+        return probe.seconds + self._longer_s(probe)
+
+    def _longer_s(self, probe: Probe) -> float:
         """Return how much longer a situation takes because each request does."""
         return probe.in_turn * self._each_s if self._each_s > SLOW_S else 0.0
 
@@ -812,7 +816,7 @@ class Case:
     def _seconds(self, experiment: Experiment, seen: Symptoms) -> float:
         """Return how long an experiment takes at least."""
         if (probe := experiment.probe) is not None:
-            return judge.COUNT_LOOKS[0] * 2 * (self._boot_s + AROUND_S + probe.seconds + self._slow_s(probe))
+            return judge.COUNT_LOOKS[0] * 2 * (self._boot_s + AROUND_S + self._takes_s(probe))
         each = self._boot_s + AROUND_S + experiment.load_s(seen)
         return judge.LOOKS[0] * 2 * each
 

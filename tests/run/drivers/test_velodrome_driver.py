@@ -12,6 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 from tests.run import made
+from tests.waiting import wait_until
 
 from velodrome.guest.recipe import Body, ReadBody, Recipe
 from velodrome.model.errors import (
@@ -221,10 +222,7 @@ def test_a_process_of_ours_ends_when_velodrome_is_killed(tmp_path: Path) -> None
         pid = int(host.stdout.readline())
         assert psutil.pid_exists(pid)
         host.send_signal(signal.SIGKILL)
-    deadline = time.monotonic() + 10
-    while psutil.pid_exists(pid) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert not psutil.pid_exists(pid)
+    wait_until(lambda: not psutil.pid_exists(pid))
 
 
 def test_documents_tell_how_even_connections_were_served_and_older_ones_do_not() -> None:

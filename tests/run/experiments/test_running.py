@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.run.experiments.kinds import experiment as made
+from tests.waiting import wait_until
 
 from velodrome.guest import catalog
 from velodrome.model.claim import Experiment, Finding, Setting
@@ -49,9 +50,7 @@ def test_one_that_hangs_is_ended_with_all_it_started_and_that_is_its_finding(lab
     assert found.facts == {"timed_out": True}
     assert found.sentence == "It was still running after 2 s, its deadline, and was ended."
     (child,) = [int(line.split()[1]) for line in found.last_lines if line.startswith("child ")]
-    until = time.monotonic() + 5
-    while Path(f"/proc/{child}").exists() and time.monotonic() < until:
-        time.sleep(0.01)
+    wait_until(lambda: not Path(f"/proc/{child}").exists(), 5.0)
     with pytest.raises(ProcessLookupError):
         os.kill(child, 0)
 

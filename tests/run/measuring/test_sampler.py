@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from tests.waiting import wait_until
 
 from velodrome.model.measurement import CpuLosses
 from velodrome.run.drivers.driver import LoadEvent
@@ -87,11 +88,9 @@ sys.stdin.readline()
     clients = [socket.create_connection(("127.0.0.1", port)) for _ in range(3)]
     read_line(server)
     sampler = Sampler(server.pid, port, span_s=0.1, every_s=0.05)
-    deadline = time.monotonic() + 5
     with sampler:
         sampler.on(now("measuring"))
-        while sampler._connections is None and time.monotonic() < deadline:
-            time.sleep(0.01)
+        wait_until(lambda: sampler._connections is not None)
         sampler.on(now("span_ended"))
     result = sampler.result(0.1)
     if LINUX:

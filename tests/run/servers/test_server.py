@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.run import made
+from tests.waiting import wait_until
 
 from velodrome.guest import catalog
 from velodrome.guest.recipe import Recipe
@@ -52,9 +53,7 @@ def prints(code: str) -> Stack:
 
 def output(code: str) -> str:
     with Server(replace(serving(), stack=prints(code)), NO_BOUNDS) as server:
-        until = time.monotonic() + 10
-        while server.exit() is None and time.monotonic() < until:
-            time.sleep(0.01)
+        wait_until(lambda: server.exit() is not None)
         return "\n".join(server.last_lines())
 
 

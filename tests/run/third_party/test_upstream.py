@@ -10,6 +10,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from tests.waiting import wait_until
 
 from velodrome.model.errors import UpstreamError
 from velodrome.run import third_party
@@ -86,9 +87,7 @@ def children(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[python.Chi
     def start(_module: str, *, cpus: Sequence[int]) -> python.Child:
         child = real(module="deaf", cpus=cpus)
         started.append(child)
-        until = time.monotonic() + 20
-        while not (tmp_path / "closed").exists() and time.monotonic() < until:
-            time.sleep(0.01)
+        wait_until((tmp_path / "closed").exists, 20.0)
         return child
 
     real = python.start_own
