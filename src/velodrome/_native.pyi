@@ -8,6 +8,7 @@ __all__ = [
     "VERSION",
     "Link",
     "Upstream",
+    "fill",
     "from_json",
     "load",
     "schedule",
@@ -32,6 +33,12 @@ def schedule(spec: str, count: int) -> list[int]:
     """Return when the first requests of a load, or of a part of one, are due: nanoseconds from its beginning.
 
     Empty for a closed loop. Raises ValueError where the spec is wrong.
+    """
+
+def fill(text: bytes, seed: int, number: int) -> bytes:
+    """Return a template (`docs/load.md`) filled in for the request of this number, as loads of this seed fill it.
+
+    Raises ValueError for a placeholder that stands for nothing.
     """
 
 def sum_of_histograms(parts: list[tuple[str, int | None]]) -> tuple[str, str] | None:

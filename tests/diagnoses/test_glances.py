@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from tests.ward.made import SEEN, SETTING, rising
+from tests.ward.made import IN_THREADS, SEEN, SETTING, rising
 
 from velodrome.diagnoses.fault import catalogue, glances
 from velodrome.model.symptoms import Counted, Reused, Slope, Symptoms
@@ -55,7 +55,7 @@ SUSPICIOUS = {
     "growth": counting(left_bytes=2000.0),
 }
 AMONG_OTHERS = {
-    "sync-under-asgi": (figures(1, interface="django_asgi"), {"blocking-call"}),
+    "sync-under-asgi": (figures(1, setting=replace(SETTING, interface="django_asgi")), {"blocking-call"}),
     "one-grpc-connection": (
         figures(100, counted=replace(COUNTED, packages=frozenset({"grpcio", "aiohttp"}))),
         {"connector-limit"},
@@ -100,8 +100,8 @@ def test_what_is_not_installed_is_not_named(k: float, named: str, package: str) 
         figures(40, cpus=1.0),
         figures(40, cpus=0.7),
         figures(25),
-        figures(40, interface="wsgi"),
-        figures(1, interface="wsgi"),
+        figures(40, setting=IN_THREADS),
+        figures(1, setting=IN_THREADS),
         figures(6, counted=Counted()),
         figures(500, slope=None, reused=Reused(0.4, 0.5)),
         figures(500, slope=None, reused=Reused(1.0, 200.0)),

@@ -13,6 +13,7 @@ from tests.ward.made import (
     COMPUTING,
     FETCH,
     HANDLER,
+    IN_THREADS,
     LOOP,
     QUIET,
     SEEN,
@@ -553,11 +554,11 @@ def test_a_pool_of_the_apps_own_is_neither_accused_nor_cleared() -> None:
     assert isinstance(found, Unknown)
     assert turn.place in found.why, "something of the app's own bounds it, at which tasks wait"
     assert ahead.place in found.why, "whom they wait for"
-    threads = replace(none, interface="wsgi")
+    threads = replace(none, setting=IN_THREADS)
     assert isinstance(catalogue()["session-held"].screen(threads), Absent)
-    many = replace(threads, setting=replace(SETTING, slots=64))
+    many = replace(threads, setting=replace(IN_THREADS, slots=64))
     assert isinstance(catalogue()["session-held"].screen(many), Unknown), "such as a locked row"
-    few = replace(threads, setting=replace(SETTING, slots=5))
+    few = replace(threads, setting=replace(IN_THREADS, slots=5))
     assert isinstance(catalogue()["session-held"].screen(few), Absent), "its own threads are the bound"
 
 
@@ -585,7 +586,7 @@ def test_a_statement_that_waits_for_others_is_held_longer_where_throughput_follo
         assert experiment.treatment.give["statements-longer"][BEGINS.normalized] > 0
         assert experiment.cure.where == BEGINS.place
         assert experiment.most_rps is not None
-        threads = replace(seen, interface="wsgi", setting=replace(SETTING, slots=64))
+        threads = replace(seen, setting=replace(IN_THREADS, slots=64))
         bound = catalogue()["session-held"].screen(threads)
         assert isinstance(bound, Suspect)
         assert seen.slope is not None
@@ -751,10 +752,10 @@ def test_of_coroutines_and_greenlets_only_the_one_that_serves_is_accused() -> No
 def test_work_for_clients_that_left_is_no_fault_where_no_handler_can_learn_of_it() -> None:
     fault, seen = catalogue()["no-cancel"], SUSPICIOUS["no-cancel"]
     assert isinstance(fault.screen(seen), Suspect)
-    assert isinstance(fault.screen(replace(seen, interface="wsgi")), Absent)
+    assert isinstance(fault.screen(replace(seen, setting=IN_THREADS)), Absent)
     assert fault.look is not None
-    assert fault.look(replace(SETTING, interface="wsgi")) is None
-    assert fault.look(replace(SETTING, interface="asgi")) is not None
+    assert fault.look(IN_THREADS) is None
+    assert fault.look(SETTING) is not None
 
 
 def test_workers_that_live_longer_than_the_load_are_not_ruled_out_where_their_life_is_known() -> None:
@@ -1179,7 +1180,8 @@ def test_how_connections_are_kept_is_shown_for_what_the_app_imports(
     library: str, interface: str, after: str
 ) -> None:
     watched = replace(QUIET, shares={"connecting": 0.5}, libraries=frozenset({library} - {""}))
-    found = catalogue()["connection-per-query"].screen(replace(SEEN, watched=watched, interface=interface))
+    setting = SETTING if interface == "asgi" else IN_THREADS
+    found = catalogue()["connection-per-query"].screen(replace(SEEN, watched=watched, setting=setting))
     assert isinstance(found, Suspect)
     assert after in found.experiments[0].cure.after
 

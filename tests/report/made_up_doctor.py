@@ -29,7 +29,7 @@ from velodrome.model.symptoms import Symptoms
 
 FOLDER = "/srv/shop"
 LINE = f"{FOLDER}/pricing.py:88 in price"
-SLOPE = plateau(Symptoms(rising(1), None, None, "asgi", (3, 12), 1, 1))
+SLOPE = plateau(Symptoms(rising(1), None, None, 1, 1))
 ARMS = Arms(
     "closed-8",
     AS_IT_IS,

@@ -22,6 +22,7 @@ from velodrome.model.diagnosis import (
     BEATING,
     Cure,
     Examination,
+    Figures,
     Met,
     Probe,
     Ruling,
@@ -39,7 +40,7 @@ from velodrome.report import diagnosis_page, schema
 from velodrome.report.diagnoses import diagnosis_lines
 from velodrome.run.instruments import arms as instruments
 from velodrome.run.instruments import screens, situations
-from velodrome.run.instruments.arms import Arm, NotMeasuredError, ProbedArm
+from velodrome.run.instruments.arms import Arm, NotMeasuredError, Probed
 from velodrome.run.instruments.standing import Standing
 from velodrome.run.lab import Lab
 from velodrome.usecases import diagnose as doctor
@@ -316,15 +317,15 @@ def written_down(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Treatment, Probe
     hits = iter([(16, 0), (15, 1)] * 4)
 
     def probed(
-        trial: object, lab: object, treatments: Sequence[Treatment], probes: Sequence[Probe], number: int
-    ) -> tuple[ProbedArm, ProbedArm]:
-        made.extend(zip(treatments, probes, strict=True))
+        trial: object, lab: object, sides: Sequence[tuple[Treatment, Probed]], number: int
+    ) -> tuple[Arm[Met], Arm[Met]]:
+        made.extend((treatment, how.probe) for treatment, how in sides)
         before, after = next(hits)
-        if probes[0] != probes[1]:
+        if sides[0][1] != sides[1][1]:
             before, after = after, before
-        return ProbedArm(Met(before, 16), frozenset()), ProbedArm(Met(after, 16), frozenset())
+        return Arm(Met(before, 16), frozenset()), Arm(Met(after, 16), frozenset())
 
-    monkeypatch.setattr("velodrome.run.instruments.arms.probe_arms", probed)
+    monkeypatch.setattr(instruments, "block", probed)
     return made
 
 
@@ -444,6 +445,21 @@ def test_a_treatment_that_cannot_be_served_at_all_is_named(dying: Callable[..., 
     (found,) = case.diagnoses
     assert found.ruling is Ruling.CANNOT_TELL
     assert "with call it cannot be measured" in found.reason
+
+
+def test_a_situation_in_which_servers_die_is_made_once_more_and_what_was_counted_is_kept(
+    dying: Callable[..., Dying],
+) -> None:
+    met = (Arm(Met(8, 16), frozenset()), Arm(Met(4, 16), frozenset()))
+    case = dying(met, NotMeasuredError(True, "exit status 3"), met, *[NotMeasuredError(True, "it died")] * 2)
+    case._faults = {"race": suspected("race", 0.9, counting("longer"))}
+    case.examine()
+    (found,) = case.diagnoses
+    assert (found.ruling, case.calls) == (Ruling.CANNOT_TELL, 5)
+    assert PROBE.about in found.reason
+    assert "it died" in found.reason
+    (both,) = (evidence for evidence in found.evidence if evidence.kind == "counts")
+    assert len(both.data["blocks"]) == 2
 
 
 class Rated(Scripted):
@@ -807,7 +823,9 @@ def test_of_several_bounds_those_are_tried_that_one_look_with_all_of_them_raised
 ) -> None:
     looks = list[tuple[Treatment, instruments.Loaded]]()
 
-    def measure_arm(_trial: object, _lab: object, treatment: Treatment, load: instruments.Loaded) -> Arm:
+    def measure_arm(
+        _trial: object, _lab: object, treatment: Treatment, load: instruments.Loaded
+    ) -> Arm[Figures]:
         looks.append((treatment, load))
         return Arm(figures(100), took)
 

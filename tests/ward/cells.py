@@ -567,9 +567,19 @@ LOSES = frozenset({"daphne", "waitress"})
 """Stacks that answer nothing after SIGTERM."""
 
 
+NOT_THERE: Mapping[str, frozenset[str]] = {
+    "cold-worker": frozenset(ELSEWHERE["gunicorn-gthread"]),
+    "lost-at-stop": frozenset({"granian-asgi"}),
+}
+"""Faults that cannot be on these stacks: nobody replaces their only worker; a handler of SIGTERM of the app's own is
+never called, since another process gets the signal."""
+
+
 def elsewhere(cell: Cell) -> Iterator[Cell]:
     """Yield a cell on every other stack where its app is as ill: none where what is wrong is a setting of its stack."""
     if not cell.knobs:
         for stack in ELSEWHERE.get(cell.stack, ()):
+            if stack in NOT_THERE.get(cell.fault, ()):
+                continue
             more = ("lost-at-stop",) if stack in LOSES else ()
             yield replace(cell, name=f"{cell.name}, {stack}", stack=stack, beside=(*cell.beside, *more))

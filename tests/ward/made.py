@@ -76,15 +76,16 @@ SETTING = Setting(
     keeps_idle_s=75.0,
     has_body=True,
     interface="asgi",
+    awaits=True,
     reloads=True,
 )
 """Of a server on which every look can be tried."""
+IN_THREADS = replace(SETTING, interface="wsgi", awaits=False)
+"""The same of a server that calls its app in threads."""
 SEEN = Symptoms(
     rising(40),
     QUIET,
     Reused(1.0, 1.1),
-    "asgi",
-    (3, 12),
     1,
     1,
     QUIET,

@@ -18,6 +18,7 @@ use velodrome_engine::engine::{self, EngineError};
 use velodrome_engine::link::{self, LinkError};
 use velodrome_engine::results::Percentiles;
 use velodrome_engine::spec::LoadSpec;
+use velodrome_engine::template::{Occasion, Template};
 use velodrome_engine::upstream::{self, UpstreamError};
 
 fn to_python(error: EngineError) -> PyErr {
@@ -99,6 +100,18 @@ fn schedule(spec: &str, count: usize) -> PyResult<Vec<u64>> {
     let spec =
         LoadSpec::from_json(spec).map_err(|fault| PyValueError::new_err(fault.to_string()))?;
     Ok(engine::schedule(&spec, count))
+}
+
+/// A template, filled in for one request.
+#[pyfunction]
+fn fill(text: &[u8], seed: u64, number: u64) -> PyResult<Vec<u8>> {
+    let template = Template::read("the request", text, 0)
+        .map_err(|fault| PyValueError::new_err(fault.to_string()))?;
+    Ok(template.filled(Occasion {
+        seed,
+        number,
+        index: 0,
+    }))
 }
 
 /// The sum of histograms, and its percentiles as JSON.
@@ -207,6 +220,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(to_json, module)?)?;
     module.add_function(wrap_pyfunction!(from_json, module)?)?;
     module.add_function(wrap_pyfunction!(schedule, module)?)?;
+    module.add_function(wrap_pyfunction!(fill, module)?)?;
     module.add_function(wrap_pyfunction!(sum_of_histograms, module)?)?;
     module.add_function(wrap_pyfunction!(load, module)?)
 }

@@ -144,7 +144,7 @@ def command(
     sys.exit(code)
 
 
-def decide(found: Examination, failing: Container[str]) -> tuple[int, str]:
+def decide(found: "Examination", failing: Container[str]) -> tuple[int, str]:
     """Return the exit code that `--fail-on` asks for, and why it cannot be told whether a fault is a cause."""
     if any(ANY in failing or cause.id in failing for cause in found.causes):
         return FAILED, ""

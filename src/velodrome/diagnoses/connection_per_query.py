@@ -1,6 +1,6 @@
 """No pool: a connection to the database is opened for each request, with its handshakes and its login."""
 
-from velodrome.diagnoses.fault import ASYNC, Doing, Experiment, Fault, Screened, Suspect, doing, filling
+from velodrome.diagnoses.fault import Doing, Experiment, Fault, Screened, Suspect, doing, filling
 from velodrome.guest.injected.statements import OPENING
 from velodrome.model.diagnosis import Cure, Evidence, Treatment
 from velodrome.model.quantity import significant
@@ -43,9 +43,8 @@ def _change(seen: Symptoms, line: str) -> tuple[str, str]:
     """Return what is there, and what is to be in its place, by what the app imports; a `line` of its own opens it."""
     libraries = seen.watched.libraries if seen.watched is not None else frozenset()
     if "django.db" in libraries:
-        if (
-            seen.interface in ASYNC
-        ):  # each request has a context of its own, and finds no connection of another
+        # On an event loop each request has a context of its own, and finds no connection of another.
+        if seen.setting.awaits:
             return "CONN_MAX_AGE: …, whatever it is", "OPTIONS: {'pool': True}, or PgBouncer"
         return "CONN_MAX_AGE: 0", "CONN_MAX_AGE: None"
     if "sqlalchemy" in libraries:

@@ -1,6 +1,6 @@
 """Threads that wait for a connection hold all tokens, and who has a connection needs a token to give it back."""
 
-from velodrome.diagnoses.fault import ASYNC, Absent, Counting, Fault, Screened, counting, lacks
+from velodrome.diagnoses.fault import Absent, Counting, Fault, Screened, counting, lacks
 from velodrome.diagnoses.pool_exhausted import SIZE
 from velodrome.model.diagnosis import Cure, Probe, Treatment
 from velodrome.model.symptoms import Setting, Symptoms
@@ -14,10 +14,8 @@ LEAST = 0.1
 
 def look(setting: Setting) -> Probe | None:
     """Send many requests at once to a server with an event loop."""
-    return _probe() if setting.interface in ASYNC else None
-
-
-def _probe() -> Probe:
+    if not setting.awaits:
+        return None
     return Probe(
         "hang",
         f"{COUNT} requests at once",
@@ -30,10 +28,11 @@ def _probe() -> Probe:
 
 def screen(seen: Symptoms) -> Screened:
     """Look whether requests hang while nothing computes."""
-    if seen.interface not in ASYNC:
+    probe = look(seen.setting)
+    if probe is None:
         return Absent("no event loop serves, which AnyIO's threads are beside")
     none = Absent("requests take too long to tell those that hang from those that are slow")
-    found = counting(seen, "dependency-deadlock", _probe(), LEAST, none)
+    found = counting(seen, "dependency-deadlock", probe, LEAST, none)
     if not isinstance(found, Counting):
         return found
     cure = Cure(
@@ -53,7 +52,7 @@ def screen(seen: Symptoms) -> Screened:
 def glance(seen: Symptoms) -> str:
     """Look for throughput that falls to nothing from some requests in flight on, while nothing is computed."""
     counted = seen.counted
-    if counted is None or counted.hangs_from is None or seen.interface not in ASYNC or lacks(seen, "anyio"):
+    if counted is None or counted.hangs_from is None or not seen.setting.awaits or lacks(seen, "anyio"):
         return ""
     return f"next to nothing is answered with {counted.hangs_from} requests in flight, and no CPU is used"
 

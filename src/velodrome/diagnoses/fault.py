@@ -206,8 +206,6 @@ def glances(seen: Symptoms) -> dict[str, str]:
     return {name: why for name, why in found.items() if why}
 
 
-ASYNC = frozenset({"asgi", "asgi_trio", "rsgi", "starlette", "fastapi", "django_asgi", "aiohttp", "sanic"})
-"""Interfaces whose handlers run on an event loop."""
 IDLE = 0.6
 """CPUs in use, over those the server can use, up to which these are surely not what requests wait for."""
 ABOUT = 0.12
@@ -226,7 +224,7 @@ def stops_at(seen: Symptoms, limit: int) -> str:
 
     Empty: it does not.
     """
-    if seen.interface not in ASYNC or no_plateau(seen) is not None:
+    if not seen.setting.awaits or no_plateau(seen) is not None:
         return ""
     each = seen.in_work_each
     assert seen.slope is not None
@@ -343,7 +341,7 @@ def counting(
     `none` is the answer where there was nothing to count.
     """
     if not seen.setting.plain:
-        return Unknown("its requests cannot be sent by hand: only plain ones over HTTP/1.1 can")
+        return Unknown("its requests cannot be sent by hand: only those over HTTP/1.1 can")
     found = seen.met.get(name)
     if found is None:
         return Unknown("it could not be tried on the server of the screens")

@@ -1,6 +1,6 @@
 """A thread that computes beside the event loop, which then waits up to 5 ms for the interpreter's lock each time."""
 
-from velodrome.diagnoses.fault import ASYNC, Absent, Experiment, Fault, Screened, Suspect, Unknown
+from velodrome.diagnoses.fault import Absent, Experiment, Fault, Screened, Suspect, Unknown
 from velodrome.model.diagnosis import Cure, Evidence, Treatment
 from velodrome.model.quantity import significant
 from velodrome.model.symptoms import Slope, Symptoms
@@ -51,7 +51,7 @@ def screen(seen: Symptoms) -> Screened:
 
 def glance(seen: Symptoms) -> str:
     """Look for CPU time that no request needs."""
-    if seen.interface not in ASYNC or seen.slope is None or not _computes_beside(seen.slope):
+    if not seen.setting.awaits or seen.slope is None or not _computes_beside(seen.slope):
         return ""
     alone, full = seen.slope.alone, seen.slope.plateau
     return (

@@ -9,16 +9,10 @@ LEAST, WORTH = 0.5, 0.4
 worth a diagnosis: a few that had not got their turn when their clients left are no reason to change an app."""
 
 
-WSGI = frozenset({"wsgi", "django_wsgi", "flask"})
-"""Interfaces that cannot tell a handler that its client has left: what goes on there is no fault of the app's."""
-
-
 def look(setting: Setting) -> Probe | None:
     """Have clients leave a third into their requests, where a handler can learn of it."""
-    return None if setting.interface in WSGI else _probe()
-
-
-def _probe() -> Probe:
+    if not setting.awaits:
+        return None
     return Probe(
         "leave",
         "16 requests whose clients leave a third into them",
@@ -32,12 +26,15 @@ def _probe() -> Probe:
 
 def screen(seen: Symptoms) -> Screened:
     """Look whether work goes on."""
-    if seen.interface in WSGI:
-        return Absent("it is called by WSGI, which tells no handler that its client has left")
+    probe = look(seen.setting)
+    if probe is None:
+        return Absent(
+            "no handler is told that its client has left, as under WSGI: work that goes on is no fault of it"
+        )
     found = counting(
         seen,
         "no-cancel",
-        _probe(),
+        probe,
         LEAST,
         none=Absent(
             "requests are too short, or too little is done for them, for clients to leave in the middle"

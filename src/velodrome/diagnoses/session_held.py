@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from velodrome.diagnoses.fault import (
-    ASYNC,
     Absent,
     Experiment,
     Fault,
@@ -81,7 +80,7 @@ def _held(seen: Symptoms, evidence: tuple[Evidence, ...]) -> Suspect | None:
     nobody.
     """
     stepped, watched, slope = _stepped(seen), seen.watched, seen.slope
-    if seen.interface not in ASYNC or stepped is None or watched is None or slope is None:
+    if not seen.setting.awaits or stepped is None or watched is None or slope is None:
         return None
     queue = watched.longest_queue
     call = next((wait for wait in watched.waits if wait.inner and wait.holds), None)
@@ -104,7 +103,7 @@ def _held(seen: Symptoms, evidence: tuple[Evidence, ...]) -> Suspect | None:
 def _locked(seen: Symptoms, evidence: tuple[Evidence, ...]) -> Suspect | None:
     """Look for a statement that waits for others under load: for what they have locked, and hold across the call."""
     stepped, watched, slope = _stepped(seen), seen.watched, seen.slope
-    slots = seen.setting.slots if seen.interface not in ASYNC else None
+    slots = seen.setting.slots if not seen.setting.awaits else None
     if stepped is None or watched is None or slope is None or not _fewer(stepped, slots):
         return None
     waits = _waits_for_others(watched, seen.watched_alone)
@@ -162,7 +161,7 @@ def _of_its_own(seen: Symptoms) -> Unknown | None:
         return None
     follows = f"{_follows(stepped)}, and no pool is imported that is known"
     longest, slots = watched.longest_queue, seen.setting.slots
-    if seen.interface in ASYNC:
+    if seen.setting.awaits:
         where = _queue(longest, watched.waits) if longest else ""
     elif slots is not None and _fewer(stepped, slots):
         where = (

@@ -1,6 +1,6 @@
 """A thread held by an idle keep-alive connection: as many idle clients as there are threads stop the server."""
 
-from velodrome.diagnoses.fault import Absent, Counting, Fault, Screened, counting
+from velodrome.diagnoses.fault import Absent, Counting, Fault, Screened, Unknown, counting
 from velodrome.model.diagnosis import Cure, Probe, Treatment
 from velodrome.model.symptoms import Setting, Symptoms
 
@@ -28,12 +28,11 @@ def screen(seen: Symptoms) -> Screened:
     """Look whether idle connections hold the slots."""
     probe = look(seen.setting)
     if probe is None:
-        why = (
-            "its slots are not bound by threads or workers"
-            if seen.setting.keeps_alive
-            else "it keeps none idle"
-        )
-        return Absent(why)
+        if not seen.setting.keeps_alive:
+            return Absent("it keeps none idle")
+        if seen.setting.slots is None:
+            return Absent("its slots are not bound by threads or workers")
+        return Unknown(f"of servers with more than {MOST_SLOTS} slots it is not tried")
     found = counting(seen, "sync-keepalive", probe, LEAST)
     if not isinstance(found, Counting):
         return found

@@ -58,7 +58,7 @@ def screen(seen: Symptoms) -> Screened:
 
 def glance(seen: Symptoms) -> str:
     """Look for one request in work at a time in each process of Django under ASGI."""
-    sentence = stops_at(seen, 1) if seen.interface == DJANGO else ""
+    sentence = stops_at(seen, 1) if seen.setting.interface == DJANGO else ""
     return sentence and f"{sentence}: asgiref has one thread for all synchronous views"
 
 

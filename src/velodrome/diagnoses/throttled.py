@@ -32,8 +32,6 @@ def look(setting: Setting) -> Probe:
 
 def screen(seen: Symptoms) -> Screened:
     """Look whether the quota is spent by more CPUs than it pays for."""
-    if not seen.setting.plain:
-        return Unknown("its requests cannot be sent by hand: only plain ones over HTTP/1.1 can")
     found = counting(
         seen,
         "throttled",

@@ -448,11 +448,13 @@ class Setting:
     keeps_idle_s: float | None = None
     """How long it keeps an idle connection; None: that is not known."""
     plain: bool = True
-    """Whether a probe can speak to it: HTTP/1.1, and a request that is the same each time."""
+    """Whether a probe can speak to it: over HTTP/1.1."""
     has_body: bool = False
     """Whether the requests have a body."""
     interface: str = ""
     """How it calls Python."""
+    awaits: bool = False
+    """Whether handlers are called on an event loop, which tells them when their client has left."""
     reloads: bool = False
     """Whether SIGHUP to its first process replaces all of its workers."""
 
@@ -476,9 +478,6 @@ class Symptoms:
     slope: Slope | None
     watched: Watched | None
     reused: Reused | None
-    interface: str
-    python: tuple[int, int]
-    """Of the app's interpreter."""
     workers: int
     server_cpus: int
     watched_alone: Watched | None = None
@@ -564,4 +563,4 @@ def symptoms_of_load(document: Mapping[str, Any]) -> Symptoms:
     # A request of its own for each connection shows nothing of the second.
     if load["protocol"] == "http" and not busy and document["ok"] >= max(FEW, SECOND * kept):
         reused = all_but_the_fastest([(document["fastest_ms"], sent["p50"], sent["mean"])])
-    return Symptoms(None, None, reused, "", (0, 0), 1, 1)
+    return Symptoms(None, None, reused, 1, 1)

@@ -140,6 +140,14 @@ def schedule(spec: LoadSpec, count: int) -> list[int]:
         raise UsageError(str(error)) from error
 
 
+def fill(text: bytes, seed: int, number: int) -> bytes:
+    """Return a template (`docs/load.md`) filled in for the request of this number, as loads of this seed fill it.
+
+    Raises ValueError for a placeholder that stands for nothing.
+    """
+    return _native.fill(text, seed, number)
+
+
 def sum_of_histograms(parts: Sequence[tuple[str, float | None]]) -> tuple[str, dict[str, Any]] | None:
     """Add up histograms, each with its exact largest in milliseconds if that is known; return the sum and its
     percentiles, also in milliseconds. None: there are no histograms. Raises ValueError for what is none.

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Timer
+from typing import Any, TypeVar
 
 from velodrome.diagnoses.fault import (
     WAVES,
@@ -40,6 +41,7 @@ from velodrome.model.diagnosis import (
     Diagnosis,
     Evidence,
     Examination,
+    Figures,
     Met,
     Probe,
     Ruling,
@@ -303,6 +305,8 @@ def slo_rate(found: RateFound) -> SloRate:
 
 Compared = tuple[Arms | Counts, judge.Judged] | Absent | str
 """What an experiment came to, or why there was none."""
+Made = TypeVar("Made", Arms, Counts)
+T = TypeVar("T", Figures, Met)
 
 
 class Case:
@@ -489,12 +493,10 @@ class Case:
                 least_s = WAVES * self._each_s
                 alone = heartbeat.watch(server, 1, max(ALONE_S, least_s))
                 watched = heartbeat.watch(server, connections, max(WATCHED_S, least_s))
-                version = server.booted.environment.version
                 self._cpus = len(server.booted.placed.server_cpus)
                 compressed = screens.is_compressed(server)
         except NOT_SERVED as error:
             failed.append(str(error).splitlines()[0])
-            version = ""
         collected = self._time_collections(watched, failed)
         steps = self._step_third_parties(found[0] if found else None, failed)
         self._follower.preparing(f"screened in {quantity.duration(time.monotonic() - began)}")
@@ -502,8 +504,6 @@ class Case:
             found[0] if found else None,
             watched if watched is not None and watched.seconds else None,
             found[1] if found else None,
-            self._lab.stacks[self._trial.contestant.stack].interface,
-            _version(version),
             self._workers(),
             self._cpus,
             alone,
@@ -878,77 +878,88 @@ class Case:
 
     def _compare(self, experiment: Experiment, seen: Symptoms) -> Compared:
         """Measure both arms until they decide; return why that cannot be done where it cannot, or need not."""
-        treated = self._base.plus(experiment.treatment)
         if experiment.probe is not None:
-            return self._count(experiment, experiment.probe, treated)
+            return self._count(experiment, experiment.probe)
         load = arms.Loaded(experiment.connections, experiment.load_s(seen))
         seen_by = self._base.plus(experiment.seen_by)
-        both = (seen_by, seen_by.plus(experiment.treatment))
-        made, block_s = Arms(load.label, *both, ()), 0.0
-        for number in range(judge.LOOKS[-1]):
-            if number >= judge.LOOKS[0] and self._left_s() < block_s:
+        sides = ((seen_by, load), (seen_by.plus(experiment.treatment), load))
+
+        def decide(made: Arms) -> judge.Judged | None:
+            if len(made.blocks) not in judge.LOOKS:
+                return None
+            # Twice as many blocks once more are for who has most of the budget left.
+            last = len(made.blocks) >= judge.LOOKS[1] and time.monotonic() > self._half
+            return judge.judge_arms(
+                made, experiment.metrics, experiment.proof, experiment.most_rps, last=last
+            )
+
+        first = Arms(load.label, sides[0][0], sides[1][0], ())
+        compared = self._measure_blocks(experiment, sides, first, decide, judge.LOOKS)
+        if _is_cause(compared) and experiment.proof == "cure":
+            self._base = self._base.plus(experiment.treatment)
+        return compared
+
+    def _count(self, experiment: Experiment, probe: Probe) -> Compared:
+        """Make a situation in both arms until they decide, as `_compare` does."""
+        dose, treated = experiment.proof == "dose", self._base.plus(experiment.treatment)
+        sides = (
+            (self._base.plus(experiment.seen_by), arms.Probed(probe.calm if dose else probe)),
+            (treated.plus(experiment.seen_by), arms.Probed(probe)),
+        )
+
+        def decide(made: Counts) -> judge.Judged | None:
+            looked_at = len(made.blocks) in (1, *judge.COUNT_LOOKS)
+            return judge.judge_counts(made, experiment.proof) if looked_at else None
+
+        first = Counts(probe, self._base, treated, ())
+        compared = self._measure_blocks(experiment, sides, first, decide, judge.COUNT_LOOKS)
+        # Another stack is no base for what follows: that is about the one that was named.
+        if _is_cause(compared) and not dose and not experiment.treatment.stack:
+            old, self._base = self._base.about, treated
+            if not probe.hides:  # it changes nothing of what was tried before, nor of the screens
+                self._tried |= {(name, treated.about) for name, about in self._tried if about == old}
+        return compared
+
+    def _measure_blocks(
+        self,
+        experiment: Experiment,
+        sides: tuple[arms.Side[T], arms.Side[T]],
+        made: Made,
+        decide: Callable[[Made], judge.Judged | None],
+        looks: Sequence[int],
+    ) -> Compared:
+        """Measure block after block of both arms until it is decided; `made` has none yet.
+
+        The first of the looks may be waited for beyond the budget, and the last decides.
+        """
+        block_s = 0.0
+        for number in range(looks[-1]):
+            if number >= looks[0] and self._left_s() < block_s:
                 return made, _spent(number)
             began = time.monotonic()
             try:
-                before, after = self._block(both, load, number)
+                before, after = self._block(sides, number)
             except arms.NotMeasuredError as error:
-                if made.blocks:
-                    return made, _death(error, experiment, len(made.blocks))
-                return _death(error, experiment).reason
-            if (missed := experiment.missed(after.took, first=not made.blocks)) is not None:
+                died = _death(error, experiment, number)
+                return (made, died) if number else died.reason
+            if (missed := experiment.missed(after.took, first=not number)) is not None:
                 return missed
-            made = replace(made, blocks=(*made.blocks, (before.figures, after.figures)))
+            blocks: tuple[Any, ...] = (*made.blocks, (before.found, after.found))
+            made = replace(made, blocks=blocks)
             block_s = time.monotonic() - began
-            if number + 1 in judge.LOOKS:
-                # Twice as many blocks once more are for who has most of the budget left.
-                last = number + 1 >= judge.LOOKS[1] and time.monotonic() > self._half
-                found = judge.judge_arms(
-                    made, experiment.metrics, experiment.proof, experiment.most_rps, last=last
-                )
-                if found is not None:
-                    if found.ruling is Ruling.CAUSE and experiment.proof == "cure":
-                        self._base = treated
-                    return made, found
+            if (found := decide(made)) is not None:
+                return made, found
         raise AssertionError("the last look decides")
 
     def _block(
-        self, both: tuple[Treatment, Treatment], load: arms.Loaded, number: int
-    ) -> tuple[arms.Arm, arms.Arm]:
+        self, sides: tuple[arms.Side[T], arms.Side[T]], number: int
+    ) -> tuple[arms.Arm[T], arms.Arm[T]]:
         """Measure a block; where a server dies of it, once more on fresh ones. Raises NotMeasuredError."""
         try:
-            return arms.block(self._trial, self._lab, both, load, number)
+            return arms.block(self._trial, self._lab, sides, number)
         except arms.NotMeasuredError as error:
             self._follower.preparing(f"block {number + 1} once more, on fresh servers: {error.reason}")
-            return arms.block(self._trial, self._lab, both, load, number)
-
-    def _count(self, experiment: Experiment, probe: Probe, treated: Treatment) -> Compared:
-        """Make a situation in both arms until they decide, as `_compare` does."""
-        dose = experiment.proof == "dose"
-        made, block_s = Counts(probe, self._base, treated, ()), 0.0
-        for number in range(judge.COUNT_LOOKS[-1]):
-            if number >= judge.COUNT_LOOKS[0] and self._left_s() < block_s:
-                return made, _spent(number)
-            began = time.monotonic()
-            try:
-                probes = (probe.calm if dose else probe, probe)
-                both = (self._base.plus(experiment.seen_by), treated.plus(experiment.seen_by))
-                before, after = arms.probe_arms(self._trial, self._lab, both, probes, number)
-            except NOT_SERVED as error:
-                return f"{probe.about}, with {treated.about}: {str(error).splitlines()[0]}"
-            if (missed := experiment.missed(after.took, first=not made.blocks)) is not None:
-                return missed
-            made = replace(made, blocks=(*made.blocks, (before.met, after.met)))
-            block_s = time.monotonic() - began
-            if number + 1 in (1, *judge.COUNT_LOOKS) and (
-                found := judge.judge_counts(made, experiment.proof)
-            ):
-                # Another stack is no base for what follows: that is about the one that was named.
-                if found.ruling is Ruling.CAUSE and not dose and not experiment.treatment.stack:
-                    old, self._base = self._base.about, treated
-                    if not probe.hides:  # it changes nothing of what was tried before, nor of the screens
-                        self._tried |= {(name, treated.about) for name, about in self._tried if about == old}
-                return made, found
-        raise AssertionError("the last look decides")
+            return arms.block(self._trial, self._lab, sides, number)
 
     def _replace(self, found: Diagnosis) -> None:
         """Note a diagnosis in the place of an earlier one of the same fault that was no cause."""
@@ -977,10 +988,14 @@ def _death(error: arms.NotMeasuredError, experiment: Experiment, blocks: int = 0
     """Return that an experiment came to an end because a server twice could not be measured."""
     who = f"with {experiment.treatment.about}" if error.treated else "as it is"
     after = f" after {blocks} blocks" if blocks else ""
-    load = f"closed-{experiment.connections}"
+    load = experiment.probe.about if experiment.probe else f"closed-{experiment.connections}"
     return judge.Judged(
         Ruling.CANNOT_TELL, f"{who} it cannot be measured under {load}{after}, twice: {error.reason}"
     )
+
+
+def _is_cause(compared: Compared) -> bool:
+    return isinstance(compared, tuple) and compared[1].ruling is Ruling.CAUSE
 
 
 def _spent(blocks: int) -> judge.Judged:
@@ -999,9 +1014,3 @@ def _evidence(sentence: str, measured: Arms | Counts) -> Evidence:
     if isinstance(measured, Counts):
         return Evidence("counts", sentence, measured.document())
     return Evidence("arms", sentence, {**measured.document(), "levels": judge.levels(measured)})
-
-
-def _version(text: str) -> tuple[int, int]:
-    """Return the first two numbers of a version of Python; (0, 0): it is not known."""
-    parts = text.split(".")
-    return (int(parts[0]), int(parts[1])) if len(parts) > 1 and parts[1].isdecimal() else (0, 0)

@@ -38,6 +38,7 @@ from velodrome.model.symptoms import (
 )
 from velodrome.model.trial import Trial
 from velodrome.model.workers import busiest
+from velodrome.usecases.workers import closes
 
 FLAGS = ("workers", "threads", "loop")
 """Settings with an option of their own; the others are given by `--knob`."""
@@ -130,8 +131,6 @@ def symptoms(measured: Iterable[Measurement], stack: Stack, machine_cpus: int = 
         _slope(every),
         None,
         _compare_reused(every) or _steady(every, min(workers, max(cpus, 1))),
-        stack.interface,
-        (0, 0),
         workers,
         max(cpus, 1),
         setting=setting_of(every[-1].trial, stack) if every else Setting(),
@@ -150,9 +149,10 @@ def setting_of(trial: Trial, stack: Stack) -> Setting:
         stack.slots(knobs),
         stack.keeps_alive,
         server.keeps_idle_s(knobs) if server else None,
-        catalog.interface(stack.interface).protocol == "http" and not (app and app.proto),
+        closes(stack, trial),
         any(bodies),
         stack.interface,
+        catalog.interface(stack.interface).awaits,
         server.reloads(knobs) if server else False,
     )
 

@@ -1,7 +1,8 @@
-"""AB: one thing changed. Both arms under the same load, each on a server started for it, block by block in drawn order.
+"""AB: one thing changed. Both arms are measured alike, each on a server started for it, block by block in drawn order.
 
-    before, after = block(trial, lab, (AS_IT_IS, treatment), Loaded(64), number=0)
-    before, after = probe_arms(trial, lab, (AS_IT_IS, treatment), (probe, probe), number=0)
+    load = Loaded(64)
+    before, after = block(trial, lab, ((AS_IT_IS, load), (treatment, load)), number=0)
+    before.found, after.took            # Figures(…), frozenset({"anyio-tokens"})
 
 A server that is started once may lie better in memory than the other for as long as it runs: what a block compares is
 two fresh ones.
@@ -9,20 +10,34 @@ two fresh ones.
 
 import random
 from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
 
 from velodrome.model.diagnosis import Figures, Met, Probe, Treatment
 from velodrome.model.errors import AppAnswersWrongError, AppNotServedError, NoServerError
 from velodrome.model.trial import Trial
 from velodrome.run.instruments import situations
-from velodrome.run.instruments.standing import figures, standing
+from velodrome.run.instruments.standing import Standing, figures, standing
 from velodrome.run.lab import Lab
 
 SEED = 16
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Measure(Protocol[T_co]):
+    """How an arm is measured."""
+
+    def measure(self, server: Standing) -> T_co:
+        """Return what comes of it. Raises NoServerError where the server dies of it."""
+
+
+Side = tuple[Treatment, Measure[T]]
+"""How an arm is treated, and how it is measured."""
 
 
 @dataclass(frozen=True)
 class Loaded:
-    """The closed loop that both arms carry."""
+    """An arm is measured by a closed loop."""
 
     connections: int
     seconds: float = 1.0
@@ -32,9 +47,27 @@ class Loaded:
         """As results call it."""
         return f"closed-{self.connections}"
 
+    def measure(self, server: Standing) -> Figures:
+        """Return the figures of the loop. Raises NoServerError where the server dies of it."""
+        server.warm()
+        return figures(server.run_closed_loop(self.connections, self.seconds))
+
+
+@dataclass(frozen=True)
+class Probed:
+    """An arm is measured by a situation, in which requests are counted."""
+
+    probe: Probe
+
+    def measure(self, server: Standing) -> Met:
+        """Return what was met. Raises NoServerError where the server dies of it."""
+        if self.probe.warm:
+            server.warm()
+        return situations.meet(server, self.probe)
+
 
 class NotMeasuredError(Exception):
-    """An arm could not be served, or its server died of the load: which one, and why."""
+    """An arm could not be served, or its server died while it was measured: which one, and why."""
 
     def __init__(self, treated: bool, reason: str) -> None:
         self.treated, self.reason = treated, reason
@@ -42,58 +75,36 @@ class NotMeasuredError(Exception):
 
 
 @dataclass(frozen=True)
-class Arm:
+class Arm(Generic[T]):
     """One arm in one block."""
 
-    figures: Figures
+    found: T
     took: frozenset[str]
     """The treatments that met what they change."""
 
 
-def measure_arm(trial: Trial, lab: Lab, treatment: Treatment, load: Loaded) -> Arm:
+def measure_arm(trial: Trial, lab: Lab, treatment: Treatment, how: Measure[T]) -> Arm[T]:
     """Measure one arm. Raises NoServerError, AppAnswersWrongError, AppNotServedError."""
     with standing(trial, lab, treatment) as server:
-        server.warm()
-        measured = server.run_closed_loop(load.connections, load.seconds)
-        return Arm(figures(measured), server.took())
+        return Arm(how.measure(server), server.took())
 
 
 def block(
-    trial: Trial, lab: Lab, treatments: tuple[Treatment, Treatment], load: Loaded, number: int
-) -> tuple[Arm, Arm]:
-    """Measure both arms of a block, the first and the second treatment.
+    trial: Trial,
+    lab: Lab,
+    sides: tuple[Side[T], Side[T]],
+    number: int,
+) -> tuple[Arm[T], Arm[T]]:
+    """Measure both arms of a block, the first and the second side.
 
-    Raises NotMeasuredError where one cannot be served or loaded.
+    Raises NotMeasuredError where one cannot be served, or its server dies.
     """
-    found: dict[int, Arm] = {}
+    found: dict[int, Arm[T]] = {}
     for side in _order(number):
         try:
-            found[side] = measure_arm(trial, lab, treatments[side], load)
+            found[side] = measure_arm(trial, lab, *sides[side])
         except (NoServerError, AppAnswersWrongError, AppNotServedError) as error:
             raise NotMeasuredError(side == 1, str(error).splitlines()[0]) from error
-    return found[0], found[1]
-
-
-@dataclass(frozen=True)
-class ProbedArm:
-    """One arm in one block of an experiment that counts."""
-
-    met: Met
-    took: frozenset[str]
-    """The treatments that met what they change."""
-
-
-def probe_arms(
-    trial: Trial, lab: Lab, treatments: tuple[Treatment, Treatment], probes: tuple[Probe, Probe], number: int
-) -> tuple[ProbedArm, ProbedArm]:
-    """Make a situation in both arms of a block, the first and the second treatment. Raises as `block` does."""
-    found: dict[int, ProbedArm] = {}
-    for side in _order(number):
-        with standing(trial, lab, treatments[side]) as server:
-            if probes[side].warm:
-                server.warm()
-            met = situations.meet(server, probes[side])
-            found[side] = ProbedArm(met, server.took())
     return found[0], found[1]
 
 

@@ -10,15 +10,19 @@ for some hundred requests, not for load.
 """
 
 import asyncio
+import itertools
+import secrets
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Self
 from urllib.parse import urlsplit
 
+from velodrome.model.app import Content
+from velodrome.run import engine
 from velodrome.run.drivers.driver import Target
 
 PATIENCE_S = 5.0
@@ -27,6 +31,8 @@ MOST_BYTES = 4 * 2**20
 MOST_HEAD = 65_536
 RESET_S = 0.02
 """Until a reset is there."""
+SEED = secrets.randbits(63)
+"""Of what is drawn for templates: none of the loads has drawn it, so that what has to be new is."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +51,25 @@ class Where:
     """Body of a right answer; None: any."""
     patience_s: float = 3.0
     """For how long an answer is waited for that may never come."""
+    numbers: Iterator[int] | None = None
+    """Of its requests, which its templates are filled in for; None: it has none."""
+
+    def filled(self) -> "Where":
+        """Return it with its templates filled in for one request, which is then the same each time."""
+        if self.numbers is None:
+            return self
+        number = next(self.numbers)
+
+        def fill(text: str) -> str:
+            return engine.fill(text.encode(), SEED, number).decode()
+
+        return replace(
+            self,
+            path=fill(self.path),
+            headers=tuple((name, fill(value)) for name, value in self.headers),
+            body=engine.fill(self.body, SEED, number) if Content.of(self.body).text else self.body,
+            numbers=None,
+        )
 
     def with_headers(self, **headers: str) -> "Where":
         """Return it with further headers; of their names `_` is `-`."""
@@ -53,6 +78,8 @@ class Where:
 
     def head(self, length: int | None = None) -> bytes:
         """Return the head of the request; `length` is that of a body, where it is not its own."""
+        if self.numbers is not None:
+            return self.filled().head(length)
         size = len(self.body) if length is None else length
         own = {name.lower() for name, _ in self.headers}
         lines = [f"{self.method} {self.path} HTTP/1.1"]
@@ -64,11 +91,15 @@ class Where:
     @property
     def request(self) -> bytes:
         """The whole of it, for a connection that is kept."""
-        return self.head() + self.body
+        one = self.filled()
+        return one.head() + one.body
 
 
 def where(target: Target) -> Where | None:
-    """Return what a probe sends: of several requests the first that is the same each time; None: there is none."""
+    """Return what a probe sends: of several requests the first that is the same each time, or the first of all.
+
+    None: they are not HTTP/1.1, or encrypted.
+    """
     parts = urlsplit(target.url)
     if target.call is not None or target.chat is not None or parts.scheme != "http":
         return None
@@ -84,21 +115,18 @@ def where(target: Target) -> Where | None:
             target.expect_status,
             target.expect_body,
         )
-    for request in target.mix:
-        if not request.has_templates:
-            body = request.body.data if request.body else b""
-            expected = request.expect_body.data if request.expect_body else None
-            return Where(
-                host,
-                port,
-                request.path,
-                request.method,
-                request.headers,
-                body,
-                request.expect_status,
-                expected,
-            )
-    return None
+    request = min(target.mix, key=lambda request: request.has_templates)
+    return Where(
+        host,
+        port,
+        request.path,
+        request.method,
+        request.headers,
+        request.body.data if request.body else b"",
+        request.expect_status,
+        request.expect_body.data if request.expect_body else None,
+        numbers=itertools.count() if request.has_templates else None,
+    )
 
 
 @dataclass(frozen=True)

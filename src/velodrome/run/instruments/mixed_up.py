@@ -59,6 +59,7 @@ def carrying(at: Where, carriers: frozenset[Carrier], own: str) -> Where:
 
 async def find_carriers(at: Where) -> frozenset[Carrier]:
     """Return where the app takes a name that it does not know, and repeats it in a right answer."""
+    at = at.filled()
     candidates = [
         *(Carrier("header", name.lower()) for name, _ in at.headers if not KEPT.fullmatch(name)),
         *(Carrier("parameter", name) for name, _ in parse_qsl(urlsplit(at.path).query)),
@@ -93,7 +94,7 @@ async def canary(at: Where, connections: float, requests: float = 200, seconds: 
                     return
                 own = _new()
                 known.add(own)
-                named_so = carrying(at, carriers, own).with_headers(**dict.fromkeys(identify, own))
+                named_so = carrying(at.filled(), carriers, own).with_headers(**dict.fromkeys(identify, own))
                 answer = await client.request(named_so.request)
                 found = names_in(answer)
                 if found:

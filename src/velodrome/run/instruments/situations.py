@@ -255,6 +255,7 @@ async def upload(at: Where, size: float, requests: float = 16, server: Standing 
     request arrives before the reset is a matter of the network as well: on loopback it mostly does. So what is reset
     counts, and what got no answer.
     """
+    at = at.filled()
     big = replace(at, body=(at.body or b"x").ljust(int(size), b" ")) if size else at
     first, cut = FLIGHT if size else len(big.request), 0
 
@@ -629,6 +630,7 @@ async def stampede(at: Where, server: Standing, together: float = 1) -> Met:
     the second of its kind, is no such work. New is a parameter of the query, or else the last number of the path; or
     what is kept of the request itself has expired.
     """
+    at = at.filled()
     found = await _stampede(server, partial(_other_query, at), bool(together))
     if not found.of and _NUMBER.search(at.path) and at.method == "GET":
         numbers = secrets.SystemRandom().sample(range(1, NUMBERS + 1), NUMBERS)
