@@ -415,7 +415,7 @@ def dying(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Dying]:
     return made
 
 
-ONE = (Arm(figures(100), frozenset()), Arm(figures(300), frozenset()))
+ONE = (Arm(figures(100), frozenset()), Arm(figures(300), frozenset({"call"})))
 
 
 def test_a_server_that_dies_in_a_block_is_followed_by_a_fresh_one(dying: Callable[..., Dying]) -> None:
@@ -831,8 +831,8 @@ def test_of_several_bounds_those_are_tried_that_one_look_with_all_of_them_raised
 
     monkeypatch.setattr(instruments, "measure_arm", measure_arm)
     bounds = [
-        suspected("pool", 0.9, experiment("pool", raises=True, takes="pool", connections=64)),
-        suspected("threads", 0.8, experiment("threads", raises=True, takes="threads")),
+        suspected("pool", 0.9, experiment("pool", raises=True, connections=64)),
+        suspected("threads", 0.8, experiment("threads", raises=True)),
     ]
     case = Scripted(bounds, {})
     case.examine()

@@ -119,7 +119,7 @@ def experiments(
     no_threads = seen.watched is not None and seen.watched.loop.startswith(NO_THREADS)
     if awaiting is not None and awaiting.column is not None and not no_threads:
         moved = Treatment(f"{awaiting.place} in a thread", {"in-thread": [awaiting.site()]})
-        found.append(Experiment(moved, connections, cure, metrics, takes="in-thread"))
+        found.append(Experiment(moved, connections, cure, metrics))
     return (*found, dose(named, each_s, connections, cure))
 
 
@@ -130,7 +130,7 @@ def dose(named: Frame, each_s: float, connections: int, cure: Cure) -> Experimen
         f"{named.place} takes {significant(1000 * more_s)} ms longer",
         {"longer": [{**named.site(), "more_s": more_s}]},
     )
-    return Experiment(longer, connections, cure, ("rps",), "dose", takes="longer")
+    return Experiment(longer, connections, cure, ("rps",), "dose")
 
 
 def in_a_thread(frame: Frame) -> str:

@@ -82,9 +82,7 @@ def screen(seen: Symptoms) -> Screened:
     cure = Cure(built.once, found.where("where it is built"), text, built.after)
     longer = Treatment("building it takes twice as long", {"building-longer": kind})
     metrics = ("rps", "cpu_us")
-    return found.suspect(
-        Experiment(longer, found.connections, cure, metrics, proof="dose", takes="building-longer")
-    )
+    return found.suspect(Experiment(longer, found.connections, cure, metrics, proof="dose"))
 
 
 fault = Fault(

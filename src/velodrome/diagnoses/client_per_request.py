@@ -25,7 +25,7 @@ def screen(seen: Symptoms) -> Screened:
     )
     shared = Treatment("one TLS context for all clients that are made alike", {"tls-context": "shared"})
     metrics = ("rps", "cpu_us")
-    return found.suspect(Experiment(shared, found.connections, cure, metrics, takes="tls-context"))
+    return found.suspect(Experiment(shared, found.connections, cure, metrics))
 
 
 def _connecting(seen: Symptoms) -> Suspect | None:
@@ -46,9 +46,7 @@ def _connecting(seen: Symptoms) -> Suspect | None:
     shared = Treatment(
         "clients that are made alike share their connections, and keep them", {"clients-shared": True}
     )
-    experiment = Experiment(
-        shared, filling(seen), cure, ("rps", "cpu_us"), takes="clients-shared", needless=True
-    )
+    experiment = Experiment(shared, filling(seen), cure, ("rps", "cpu_us"), needless=True)
     evidence = Evidence("counter", sentence, {"opened": opened.count, "each": opened.each})
     return Suspect(0.5, sentence, (experiment,), (evidence,), loss=0.3)
 

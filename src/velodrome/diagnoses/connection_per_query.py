@@ -21,7 +21,7 @@ def screen(seen: Symptoms) -> Screened:
     def experiment(connections: int, where: str, line: str) -> Experiment:
         what = "keep connections: a pool in the process, or one beside it (PgBouncer)"
         cure = Cure(what, where, *_change(seen, line))
-        return Experiment(kept, connections, cure, METRICS, takes="kept-connections", needless=True)
+        return Experiment(kept, connections, cure, METRICS, needless=True)
 
     if isinstance(found, Doing):
         line = found.called.text if found.called else ""

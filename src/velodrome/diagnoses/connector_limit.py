@@ -89,7 +89,7 @@ def screen(seen: Symptoms) -> Screened:
         0.9 if queued > 1 else 0.7 if default else 0.3,
         f"{significant(k.mid)} requests in work, and a client of {client.package.partition('.')[0]}"
         + (f" for whose connections up to {queued} tasks wait" if queued > 1 else ""),
-        (Experiment(treatment, connections, cure, takes="client-connections", raises=True),),
+        (Experiment(treatment, connections, cure, raises=True),),
         (*plateau(seen), *third_party_evidence(seen)),
         loss=0.4,
     )

@@ -53,7 +53,6 @@ def screen(seen: Symptoms) -> Screened:
                 Treatment(f"a default executor of {size} threads", {"default-executor": size}),
                 connections,
                 cure,
-                takes="default-executor",
                 needless=True,
                 raises=True,
             ),

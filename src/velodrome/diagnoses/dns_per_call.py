@@ -37,7 +37,7 @@ def _waiting(seen: Symptoms) -> Suspect | None:
 
 def _once(connections: int) -> Experiment:
     once = Treatment("names looked up once", {"resolved": "once"})
-    return Experiment(once, connections, CURE, takes="resolved", needless=True)
+    return Experiment(once, connections, CURE, needless=True)
 
 
 fault = Fault(

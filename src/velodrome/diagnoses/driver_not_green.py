@@ -36,7 +36,7 @@ def screen(seen: Symptoms) -> Screened:
     found = []
     if named.column is not None:
         moved = Treatment(f"{named.place} in a thread of gevent's", {"in-green-thread": [named.site()]})
-        found.append(Experiment(moved, connections, cure, ("rps", "p99_ms"), takes="in-green-thread"))
+        found.append(Experiment(moved, connections, cure, ("rps", "p99_ms")))
     longer = dose(named, each_s(seen, place, stacks), connections, cure)
     return Suspect(
         min(0.95, 0.5 + share),

@@ -25,7 +25,7 @@ def screen(seen: Symptoms) -> Screened:
     )
     once = Treatment("modules that are not there are not searched for again", {"failing-imports": True})
     metrics = ("rps", "cpu_us")
-    return found.suspect(Experiment(once, found.connections, cure, metrics, takes="failing-imports"))
+    return found.suspect(Experiment(once, found.connections, cure, metrics))
 
 
 fault = Fault(

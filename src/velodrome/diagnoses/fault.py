@@ -38,8 +38,6 @@ class Experiment:
     """One that differs is enough."""
     proof: Literal["cure", "dose"] = "cure"
     """Whether the treated arm is cured, or has more of the fault."""
-    takes: str = ""
-    """The treatment that has to have met what it changes; empty: a setting of the stack, which always does."""
     needless: bool = False
     """Whether an app that never uses what the treatment changes cannot have the fault; else that proves nothing."""
     refutes: bool = True
@@ -57,6 +55,11 @@ class Experiment:
     """What both arms have besides: an instrument that intrudes, or what costs as much as the treatment, without it."""
     leaves_memory: bool = False
     """Whether what it proves is memory that requests leave behind, of which the line that allocates it can be found."""
+
+    @property
+    def takes(self) -> str:
+        """The treatment that has to have met what it changes; empty: a setting of the stack, which always does."""
+        return next(iter(self.treatment.give), "")
 
     def load_s(self, seen: Symptoms) -> float:
         """Return how many seconds the closed loop of an arm lasts: a slow app gets longer."""
@@ -86,7 +89,7 @@ def statements_longer(
     name = "statements-longer"
     longer = Treatment(about[0], {name: dict(more_s)})
     followed = Treatment(about[1], {name: dict.fromkeys(more_s, 0.0)})
-    return Experiment(longer, connections, cure, proof="dose", takes=name, seen_by=followed)
+    return Experiment(longer, connections, cure, proof="dose", seen_by=followed)
 
 
 @dataclass(frozen=True)
@@ -321,8 +324,7 @@ class Counting:
 
     def cured(self, treatment: Treatment, cure: Cure, *, refutes: bool = True) -> Experiment:
         """Return the same situation with and without a treatment, which has to be met where it is injected."""
-        takes = next(iter(treatment.give), "")
-        return Experiment(treatment, 0, cure, takes=takes, refutes=refutes, probe=self.probe)
+        return Experiment(treatment, 0, cure, refutes=refutes, probe=self.probe)
 
     def dose(self, cure: Cure) -> Experiment:
         """Return the situation with and without the provocation: nothing of the app is changed."""
@@ -409,8 +411,7 @@ def failing(seen: Symptoms, treatment: Treatment, cure: Cure) -> Screened:
         worth=FAILS / 2,
         hides=True,
     )
-    takes = next(iter(treatment.give), "")
-    experiment = Experiment(treatment, 0, cure, takes=takes, needless=True, probe=probe)
+    experiment = Experiment(treatment, 0, cure, needless=True, probe=probe)
     return Suspect(0.5, sentence, (experiment,), (evidence,), loss=errors)
 
 

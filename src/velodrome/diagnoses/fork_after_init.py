@@ -29,7 +29,7 @@ def screen(seen: Symptoms) -> Screened:
     return Suspect(
         0.9 if failing else 0.5,
         sentence,
-        (Experiment(later, filling(seen), cure, ("rps", "p50_ms"), takes="preload", seconds=SECONDS),),
+        (Experiment(later, filling(seen), cure, ("rps", "p50_ms"), seconds=SECONDS),),
         (evidence,),
         loss=0.5,
     )

@@ -45,7 +45,7 @@ def screen(seen: Symptoms) -> Screened:
     return Suspect(
         min(0.9, 0.5 + found.share),
         sentence,
-        (Experiment(frozen, CONNECTIONS, cure, ("rps", "p99_ms"), takes="collector", seconds=SECONDS),),
+        (Experiment(frozen, CONNECTIONS, cure, ("rps", "p99_ms"), seconds=SECONDS),),
         (evidence,),
         loss=min(found.share, 0.9),
     )

@@ -43,7 +43,7 @@ def screen(seen: Symptoms) -> Screened:
     return Suspect(
         0.8,
         sentence,
-        (Experiment(treatment, CONNECTIONS, cure, takes="switch-interval"),),
+        (Experiment(treatment, CONNECTIONS, cure),),
         (evidence,),
         loss=0.8,
     )

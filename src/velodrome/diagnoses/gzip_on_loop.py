@@ -21,7 +21,7 @@ def screen(seen: Symptoms) -> Screened:
     if seen.compressed:  # perhaps by code of the app's own
         treatment = Treatment("compression that only stores (level 0)", {"compression": "stored"})
     metrics = ("rps", "cpu_us")
-    return found.suspect(Experiment(treatment, found.connections, cure, metrics, takes="compression"))
+    return found.suspect(Experiment(treatment, found.connections, cure, metrics))
 
 
 fault = Fault(

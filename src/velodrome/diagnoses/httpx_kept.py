@@ -21,7 +21,7 @@ def screen(seen: Symptoms) -> Screened:
     )
     few = Treatment(f"clients of httpx that keep {KEPT} idle connections", {"httpx-kept": KEPT})
     metrics = ("rps", "cpu_us")
-    return found.suspect(Experiment(few, found.connections, cure, metrics, takes="httpx-kept"))
+    return found.suspect(Experiment(few, found.connections, cure, metrics))
 
 
 fault = Fault(

@@ -57,7 +57,7 @@ def _suspect(found: Doing, where: str, before: str) -> Suspect:
         "queue = Queue(1000); handler = QueueHandler(queue); QueueListener(queue, *the handlers).start()",
     )
     queued = Treatment("handlers of logging called by a thread", {"logging": "queued"})
-    experiment = Experiment(queued, found.connections, cure, ("rps", "p99_ms"), takes="logging")
+    experiment = Experiment(queued, found.connections, cure, ("rps", "p99_ms"))
     return Suspect(
         min(0.95, 0.5 + found.share), found.said, (experiment,), found.evidence, loss=min(found.share, 0.9)
     )

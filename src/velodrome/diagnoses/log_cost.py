@@ -20,7 +20,7 @@ def screen(seen: Symptoms) -> Screened:
         "the level of the logger raised, or a QueueHandler before its handlers",
     )
     off = Treatment("logging off", {"logging": "off"})
-    return found.suspect(Experiment(off, found.connections, cure, takes="logging", needless=True))
+    return found.suspect(Experiment(off, found.connections, cure, needless=True))
 
 
 fault = Fault(

@@ -49,7 +49,6 @@ def screen(seen: Symptoms) -> Screened:
         0,
         cure,
         proof="dose",
-        takes="max-requests",
         probe=replace(
             probe,
             about=f"an open loop of {REQUESTS} requests or more",

@@ -18,7 +18,7 @@ def screen(seen: Symptoms) -> Screened:
     )
     light = Treatment("BaseHTTPMiddleware in one task", {"base-middleware": "one-task"})
     metrics = ("rps", "cpu_us")
-    return found.suspect(Experiment(light, found.connections, cure, metrics, takes="base-middleware"))
+    return found.suspect(Experiment(light, found.connections, cure, metrics))
 
 
 fault = Fault(

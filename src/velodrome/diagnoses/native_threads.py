@@ -47,7 +47,7 @@ def screen(seen: Symptoms) -> Screened:
     return Suspect(
         min(0.9, 0.4 + 0.1 * threads * seen.workers / seen.server_cpus),
         sentence,
-        (Experiment(treatment, filling(seen), cure, ("rps", "cpu_us"), takes="native-threads"),),
+        (Experiment(treatment, filling(seen), cure, ("rps", "cpu_us")),),
         (evidence,),
         loss=0.5,
     )

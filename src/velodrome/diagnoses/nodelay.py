@@ -34,7 +34,7 @@ def screen(seen: Symptoms) -> Screened:
     return Suspect(
         0.95,
         sentence,
-        (Experiment(Treatment("TCP_NODELAY", {"nodelay": True}), 1, cure, takes="nodelay"),),
+        (Experiment(Treatment("TCP_NODELAY", {"nodelay": True}), 1, cure),),
         (evidence,),
         loss=1 - reused.first_ms / reused.later_ms,
     )

@@ -46,7 +46,7 @@ def screen(seen: Symptoms) -> Screened:
     return Suspect(
         0.8 if usual else 0.4,
         f"{significant(k.mid)} requests in work, and a client of gRPC",
-        (Experiment(several, connections, cure, takes="grpc-channels", needless=True),),
+        (Experiment(several, connections, cure, needless=True),),
         plateau(seen),
         loss=0.4,
     )

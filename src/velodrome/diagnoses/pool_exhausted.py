@@ -74,7 +74,7 @@ def screen(seen: Symptoms) -> Screened:
     return Suspect(
         0.7 if default else 0.4,
         f"{significant(k.mid)} requests in work, and {pool.name}",
-        (Experiment(treatment, beyond(seen), cure, takes="database-pools", raises=True),),
+        (Experiment(treatment, beyond(seen), cure, raises=True),),
         plateau(seen),
         loss=0.5,
     )

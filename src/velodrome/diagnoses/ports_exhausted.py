@@ -60,7 +60,7 @@ def screen(seen: Symptoms) -> Screened:
     return Suspect(
         0.7,
         sentence,
-        (Experiment(few, 0, cure, proof="dose", takes="few-ports", probe=probe),),
+        (Experiment(few, 0, cure, proof="dose", probe=probe),),
         (evidence,),
         loss=max(1 - back / opens, 0.1),
     )

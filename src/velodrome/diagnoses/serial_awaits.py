@@ -52,7 +52,7 @@ def screen(seen: Symptoms) -> Screened:
     return Suspect(
         min(0.9, 0.4 + share),
         sentence,
-        (Experiment(gathered, CONNECTIONS, cure, ("p50_ms", "rps"), takes="gathered"),),
+        (Experiment(gathered, CONNECTIONS, cure, ("p50_ms", "rps")),),
         (Evidence("stack", sentence, data), *evidence),
         loss=share / 2,
     )

@@ -37,7 +37,7 @@ def screen(seen: Symptoms) -> Screened:
     return Suspect(
         0.8,
         sentence,
-        (Experiment(each, CONNECTIONS, cure, ("p50_ms", "rps"), takes="session-each", needless=True),),
+        (Experiment(each, CONNECTIONS, cure, ("p50_ms", "rps"), needless=True),),
         (evidence,),
         loss=0.5,
     )

@@ -57,7 +57,7 @@ def screen(seen: Symptoms) -> Screened:
     return Suspect(
         0.95,
         f"{_follows(seen.stepped)}, and {pools[0]}",
-        (Experiment(larger, connections, cure, takes="database-pools", raises=True),),
+        (Experiment(larger, connections, cure, raises=True),),
         (*evidence, *plateau(seen)),
         loss=0.6,
     )

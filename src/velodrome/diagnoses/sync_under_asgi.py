@@ -50,7 +50,7 @@ def screen(seen: Symptoms) -> Screened:
     return Suspect(
         0.9 if in_work < ALIKE * seen.workers else 0.4,
         f"{sentence}, {significant(in_work)} requests in work",
-        (Experiment(more, CONNECTIONS * seen.workers, cure, takes="sync-to-async", needless=True),),
+        (Experiment(more, CONNECTIONS * seen.workers, cure, needless=True),),
         (*plateau(seen), evidence),
         loss=0.7,
     )

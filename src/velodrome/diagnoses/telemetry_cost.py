@@ -19,7 +19,7 @@ def screen(seen: Symptoms) -> Screened:
     )
     off = Treatment("no request traced", {"telemetry": "off"})
     metrics = ("rps", "cpu_us")
-    return found.suspect(Experiment(off, found.connections, cure, metrics, takes="telemetry"))
+    return found.suspect(Experiment(off, found.connections, cure, metrics))
 
 
 fault = Fault(

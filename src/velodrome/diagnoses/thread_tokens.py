@@ -56,7 +56,7 @@ def screen(seen: Symptoms) -> Screened:
     return Suspect(
         0.9 if alike else 0.4,
         f"{sentence}, {significant(in_work)} requests in work",
-        (Experiment(treatment, connections, cure, takes="anyio-tokens", needless=True, raises=True),),
+        (Experiment(treatment, connections, cure, needless=True, raises=True),),
         (*plateau(seen), Evidence("threads", sentence, {"threads": threads})),
         loss=1 - threads / connections,
     )

@@ -59,9 +59,7 @@ def screen(seen: Symptoms) -> Screened:
         f"{count} CPU{'s' * (count > 1)}: --cpuset-cpus, taskset, or as many workers",
     )
     fewer = Treatment(f"on {count} of its {seen.server_cpus} CPUs", {"cpus": count})
-    experiment = Experiment(
-        fewer, _spending(seen, paid), cure, ("p99_ms", "rps"), takes="cpus", seconds=SECONDS
-    )
+    experiment = Experiment(fewer, _spending(seen, paid), cure, ("p99_ms", "rps"), seconds=SECONDS)
     return found.suspect(0.8, experiment, loss=0.4)
 
 

@@ -40,7 +40,6 @@ def screen(seen: Symptoms) -> Screened:
         connections or found.connections,
         cure,
         ("rps", "p50_ms", "cpu_us"),
-        takes="urllib3-connections",
         needless=True,
         seconds=SECONDS,
     )

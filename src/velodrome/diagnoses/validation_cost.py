@@ -21,8 +21,8 @@ def screen(seen: Symptoms) -> Screened:
     twice = Treatment("responses validated twice", {"validation": "twice"})
     metrics, connections = ("rps", "cpu_us"), found.connections
     return found.suspect(
-        Experiment(off, connections, cure, metrics, takes="validation"),
-        Experiment(twice, connections, cure, metrics, proof="dose", takes="validation"),
+        Experiment(off, connections, cure, metrics),
+        Experiment(twice, connections, cure, metrics, proof="dose"),
     )
 
 
