@@ -1,27 +1,22 @@
 """The default executor of an event loop has CPUs + 4 threads: `asyncio.to_thread`, `run_in_executor(None, …)`."""
 
 from velodrome.diagnoses.fault import (
+    LEAST_THREADS,
     Absent,
-    Experiment,
     Fault,
     Screened,
-    Suspect,
     Unknown,
+    bound_by_threads,
     no_plateau,
-    plateau,
+    size_beyond,
     stops_at,
 )
 from velodrome.guest.injected.heartbeat import EXECUTORS
-from velodrome.model.diagnosis import Cure, Evidence, Treatment
-from velodrome.model.quantity import significant
+from velodrome.model.diagnosis import Cure, Treatment
 from velodrome.model.symptoms import Symptoms
 
-LEAST_THREADS = 2
 MORE, MOST_THREADS = 4, 32
 """Threads of `ThreadPoolExecutor()` beyond the CPUs, and at most."""
-TIMES = 10
-MOST_CONNECTIONS = 256
-ALIKE = 1.25
 
 
 def screen(seen: Symptoms) -> Screened:
@@ -31,35 +26,15 @@ def screen(seen: Symptoms) -> Screened:
     threads = max(seen.watched.threads.get(pool, 0) for pool in EXECUTORS)
     if threads < LEAST_THREADS:
         return Absent(f"at most {threads} calls ran in an executor's threads at once")
-    if (bound := no_plateau(seen)) is not None:
-        return bound
-    assert seen.slope is not None
-    in_work = seen.slope.in_work.mid
-    alike = max(in_work / threads, threads / in_work) < ALIKE
-    connections = min(max(seen.slope.plateau.connections, 3 * threads), MOST_CONNECTIONS)
-    size = max(TIMES * threads, MOST_CONNECTIONS)
     cure = Cure(
         "give the loop an executor as large as the calls that wait at once need, in the app's lifespan",
         "the app's lifespan",
         f"{threads} threads at once: the default, CPUs + 4",
         f"asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor({4 * threads}))",
     )
-    sentence = f"{threads} threads of an executor at once"
-    return Suspect(
-        0.9 if alike else 0.4,
-        f"{sentence}, {significant(in_work)} requests in work",
-        (
-            Experiment(
-                Treatment(f"a default executor of {size} threads", {"default-executor": size}),
-                connections,
-                cure,
-                needless=True,
-                raises=True,
-            ),
-        ),
-        (*plateau(seen), Evidence("threads", sentence, {"threads": threads})),
-        loss=1 - threads / connections,
-    )
+    size = size_beyond(threads)
+    treatment = Treatment(f"a default executor of {size} threads", {"default-executor": size})
+    return bound_by_threads(seen, threads, "an executor", treatment, cure)
 
 
 def glance(seen: Symptoms) -> str:

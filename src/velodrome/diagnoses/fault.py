@@ -534,3 +534,40 @@ def filling(seen: Symptoms) -> int:
         return 2 * LEAST_CONNECTIONS
     falls = slope.falls.connections if slope.falls else 0
     return min(max(2 * slope.knee, falls, LEAST_CONNECTIONS), MOST_CONNECTIONS)
+
+
+LEAST_THREADS = 2
+"""At work at once, from which on threads may be what requests wait for."""
+MORE_THREADS, MOST_WAITING = 10, 256
+"""The treated arm has so many times the threads that were used; both arms carry so many connections at most."""
+ALIKE = 1.25
+"""Requests in work over threads, or the other way round, that are about as many."""
+
+
+def size_beyond(threads: int) -> int:
+    """Return how many threads are more than requests can need that so many were enough for until now."""
+    return max(MORE_THREADS * threads, MOST_WAITING)
+
+
+def bound_by_threads(
+    seen: Symptoms, threads: int, whose: str, treatment: Treatment, cure: Cure, *, usual: int | None = None
+) -> Suspect | Unknown | Absent:
+    """Return whether requests may wait for one of so many threads; the treatment raises their number.
+
+    A request may have several calls in threads: as many threads as there `usual`ly are tell as much as that there are
+    as many as requests in work.
+    """
+    if (bound := no_plateau(seen)) is not None:
+        return bound
+    assert seen.slope is not None
+    in_work = seen.slope.in_work.mid
+    alike = threads == usual or max(in_work / threads, threads / in_work) < ALIKE
+    connections = min(max(seen.slope.plateau.connections, 3 * threads), MOST_WAITING)
+    sentence = f"{threads} threads of {whose} at once"
+    return Suspect(
+        0.9 if alike else 0.4,
+        f"{sentence}, {significant(in_work)} requests in work",
+        (Experiment(treatment, connections, cure, needless=True, raises=True),),
+        (*plateau(seen), Evidence("threads", sentence, {"threads": threads})),
+        loss=1 - threads / connections,
+    )
