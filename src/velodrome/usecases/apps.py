@@ -31,6 +31,7 @@ from velodrome.model.errors import (
     UnknownNameError,
     UsageError,
 )
+from velodrome.model.trial import Contestant
 from velodrome.plan import surroundings
 from velodrome.plan.requests.lines import Header, with_headers
 from velodrome.run import account, third_party
@@ -43,6 +44,7 @@ from velodrome.run.environments.interpreter import find_interpreter, path_with
 from velodrome.run.lab import Lab
 from velodrome.run.supervision.undisturbed import stoppable
 from velodrome.run.third_party import answering
+from velodrome.usecases.terms import Knobs
 
 START_SECONDS = 30.0
 """To the first right answer: large sites import for several."""
@@ -317,6 +319,44 @@ def stacks_for(app: App, lab: Lab, only: Sequence[str] = ()) -> tuple[str, ...]:
     if unfit or not fits:
         raise NoStackFitsError(app.path, app.interfaces, unfit, fits)
     return tuple(only) or fits
+
+
+def common(stacks: Sequence[str]) -> str:
+    """Return the stack that is taken where nobody names it: the usual stack of the app's interface."""
+    every = catalog.stacks()
+    return next((stack for stack in stacks if stack in every and every[stack].usual), stacks[0])
+
+
+def common_first(stacks: Iterable[Stack]) -> tuple[Stack, ...]:
+    """Return stacks with the usual before the others; else they stay in their order."""
+    return tuple(sorted(stacks, key=lambda stack: not stack.usual))
+
+
+def refuse_unknown(stack: str, knobs: Knobs) -> None:
+    """Raise UnknownNameError, BrokenPluginError, UnknownKnobError or BadOptionError for what no stack is or has."""
+    (name,), extra = split_stacks((stack,))
+    stacks = catalog.stacks(extra)
+    if name not in stacks:
+        raise UnknownNameError("stack", name, tuple(stacks))
+    knobs.of(stacks[name])
+
+
+@contextmanager
+def prepare_on(
+    spec: ServedSpec, stack: str, knobs: Knobs, tell: Callable[[str], None], *, commands: bool = True
+) -> Iterator[tuple[Served, Contestant]]:
+    """Yield as `prepare_app` does, with the stack that is named, or else is usual for the app, and its settings.
+
+    What no stack is or has is refused before anything is imported or run (`refuse_unknown`). Raises NoStackFitsError.
+    """
+    if stack:
+        refuse_unknown(stack, knobs)
+    names, extra = split_stacks((stack,) if stack else ())
+    with prepare_app(spec, extra, tell, commands=commands) as served:
+        name = names[0] if served.app is None else common(stacks_for(served.app, served.lab, names))
+        if names:
+            say_unread((served.app,), (served.lab.stacks[name],), tell)
+        yield served, Contestant(name, knobs.of(served.lab.stacks[name]))
 
 
 def servers_of(stacks: Iterable[Stack], interfaces: Sequence[str]) -> tuple[Stack, ...]:

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
-from velodrome.guest import catalog
 from velodrome.guest.stack import Stack
 from velodrome.judge.load_figures import figures_of
 from velodrome.judge.search.connections import ConnectionSearch, enough_connections, scalability
@@ -41,7 +40,7 @@ from velodrome.judge.search.load_levels import (
 from velodrome.judge.search.rate import FIRST, PROVABLE, Measuring, RateSearch, highest_rate
 from velodrome.model import quantity
 from velodrome.model.condition import Condition, comparisons, read_stored, write_condition
-from velodrome.model.errors import AppAnswersWrongError, AppNotServedError, NoServerError, UnknownNameError
+from velodrome.model.errors import AppAnswersWrongError, AppNotServedError, NoServerError
 from velodrome.model.load import INDEPENDENT, Arrivals, Limits, Link, Open, Schedule
 from velodrome.model.measurement import Failed, FailureKind, Measurement, Purpose
 from velodrome.model.results import Result, Results, Sought
@@ -66,7 +65,6 @@ from velodrome.usecases import apps
 from velodrome.usecases import race as races
 from velodrome.usecases.apps import Served, ServedSpec
 from velodrome.usecases.bench import SECONDS, UNLIMITED, Bench, alone_load, closed_load, trial_of
-from velodrome.usecases.load_blocks import common
 from velodrome.usecases.quiet import Quiet
 from velodrome.usecases.recording import (
     AROUND_S,
@@ -200,15 +198,10 @@ def _prepare(
     spec: CapacitySpec, follower: Quiet, *, commands: bool = True
 ) -> Iterator[tuple[Served, "Search"]]:
     """Yield what is served, and what is searched of it. Raises as `capacity` does."""
-    if spec.stack:
-        refuse_unknown(spec.stack, spec.knobs)
-    names, extra = apps.split_stacks((spec.stack,) if spec.stack else ())
-    with apps.prepare_app(spec.served, extra, follower.said, commands=commands) as served:
-        name = names[0] if served.app is None else common(apps.stacks_for(served.app, served.lab, names))
-        stack = served.lab.stacks[name]
-        if names:
-            apps.say_unread((served.app,), (stack,), follower.said)
-        who = Contestant(name, spec.knobs.of(stack))
+    with apps.prepare_on(spec.served, spec.stack, spec.knobs, follower.said, commands=commands) as (
+        served,
+        who,
+    ):
         trial = trial_of(
             spec.study, served.recipe, who, spec.limits, app=served.app, python=served.python, link=spec.link
         )
@@ -262,15 +255,6 @@ def dry_run(spec: CapacitySpec, follower: Quiet) -> RunPlan:
 
 def _shares(shares: Sequence[float]) -> str:
     return ", ".join(f"{share * 100:g}" for share in shares) + " %"
-
-
-def refuse_unknown(stack: str, knobs: Knobs) -> None:
-    """Raise UnknownNameError, BrokenPluginError, UnknownKnobError or BadOptionError for what no stack is or has."""
-    (name,), extra = apps.split_stacks((stack,))
-    stacks = catalog.stacks(extra)
-    if name not in stacks:
-        raise UnknownNameError("stack", name, tuple(stacks))
-    knobs.of(stacks[name])
 
 
 class Follower(Preparing, Protocol):

@@ -25,8 +25,6 @@ from velodrome.diagnoses.fault import (
     catalogue,
     glances,
 )
-from velodrome.guest import catalog
-from velodrome.guest.stack import Stack
 from velodrome.judge import diagnosis as judge
 from velodrome.judge.search.holding import Demands
 from velodrome.judge.search.rate import RateSearch
@@ -75,7 +73,7 @@ from velodrome.model.symptoms import (
     Watched,
     Worn,
 )
-from velodrome.model.trial import Contestant, Trial
+from velodrome.model.trial import Trial
 from velodrome.run.instruments import allocations, arms, heartbeat, screens, situations
 from velodrome.run.instruments.standing import Standing, contestant_of, say_warm, serve_treated, standing
 from velodrome.run.lab import Lab
@@ -84,7 +82,6 @@ from velodrome.usecases import apps
 from velodrome.usecases.apps import Served, ServedSpec
 from velodrome.usecases.bench import UNLIMITED, trial_of
 from velodrome.usecases.capacity import Search, run_search
-from velodrome.usecases.load_blocks import common
 from velodrome.usecases.quiet import Quiet
 from velodrome.usecases.recording import Record
 from velodrome.usecases.screen_evidence import screen_evidence
@@ -247,12 +244,7 @@ def diagnose(spec: DoctorSpec, follower: Quiet) -> Examination:
 
 @contextmanager
 def _prepare(spec: DoctorSpec, follower: Quiet) -> Iterator[tuple[Served, Trial]]:
-    names, extra = apps.split_stacks((spec.stack,) if spec.stack else ())
-    if names:
-        spec.knobs.of(_find_stack(names[0], extra))
-    with apps.prepare_app(spec.served, extra, follower.said) as served:
-        name = names[0] if served.app is None else common(apps.stacks_for(served.app, served.lab, names))
-        who = Contestant(name, spec.knobs.of(served.lab.stacks[name]))
+    with apps.prepare_on(spec.served, spec.stack, spec.knobs, follower.said) as (served, who):
         yield (
             served,
             trial_of(
@@ -274,13 +266,6 @@ def _elsewhere(trial: Trial, faults: Mapping[str, Fault]) -> Iterator[Trial]:
         {fault.elsewhere[who.stack] for fault in faults.values() if who.stack in fault.elsewhere}
     ):
         yield replace(trial, contestant=replace(who, stack=name, knobs={}))
-
-
-def _find_stack(name: str, extra: tuple[str, ...]) -> Stack:
-    stacks = catalog.stacks(extra)
-    if name not in stacks:
-        raise UnknownNameError("stack", name, tuple(stacks))
-    return stacks[name]
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,6 @@ from velodrome.run.racing import store
 from velodrome.run.racing.plan import RunPlan, plan_of, seat
 from velodrome.usecases import apps, compare, race
 from velodrome.usecases.apps import AppSpec
-from velodrome.usecases.load_blocks import common
 from velodrome.usecases.quiet import Quiet
 from velodrome.usecases.suspects import machine_cpus, suspects
 from velodrome.usecases.terms import Terms, refuse_count
@@ -150,7 +149,7 @@ def lay_out(spec: AppSpec, both: Sequence[Revision], terms: Terms, lab: Lab) -> 
     found = [
         apps.look(replace(spec, cwd=revision.folder, revision=revision.name), revision) for revision in both
     ]
-    chosen = terms.stacks or (common(apps.stacks_for(found[0], lab)),)
+    chosen = terms.stacks or (apps.common(apps.stacks_for(found[0], lab)),)
     for app in found:
         apps.stacks_for(app, lab, chosen)
     cpus = terms.limits.for_cpus(len(seat(terms.limits, lab).placement.server_cpus))

@@ -6,13 +6,12 @@
 Several blocks, because a single span cannot tell how sure its figures are.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from velodrome.guest import catalog
-from velodrome.guest.stack import KnobValue, Stack
+from velodrome.guest.stack import KnobValue
 from velodrome.judge.loaded import Block, Blocks
 from velodrome.model.errors import AgentLostError, NothingAnsweredError, UsageError
 from velodrome.model.load import INDEPENDENT, Arrivals, Closed, Link, Load, Open
@@ -24,7 +23,7 @@ from velodrome.run.drivers.velodrome import VelodromeDriver
 from velodrome.run.engine import LoadSpec
 from velodrome.run.machine import facts, known_noise
 from velodrome.run.racing.session import refusal, run_alone
-from velodrome.usecases.apps import AppSpec, commands_around, lab_for, look, split_stacks, stacks_for
+from velodrome.usecases.apps import AppSpec, commands_around, common, lab_for, look, split_stacks, stacks_for
 from velodrome.usecases.bench import QUESTION, UNLIMITED
 from velodrome.usecases.terms import read, refuse_arrivals, refuse_count, refuse_rate
 
@@ -108,17 +107,6 @@ def _carrier(
             return load_document.facts_of(document)
 
         yield carried
-
-
-def common(stacks: Sequence[str]) -> str:
-    """Return the stack that is taken where nobody names it: the usual stack of the app's interface."""
-    every = catalog.stacks()
-    return next((stack for stack in stacks if stack in every and every[stack].usual), stacks[0])
-
-
-def common_first(stacks: Iterable[Stack]) -> tuple[Stack, ...]:
-    """Return stacks with the usual before the others; else they stay in their order."""
-    return tuple(sorted(stacks, key=lambda stack: not stack.usual))
 
 
 @dataclass(frozen=True)

@@ -91,7 +91,6 @@ from velodrome.usecases import apps, workers
 from velodrome.usecases import race as races
 from velodrome.usecases.apps import Served, ServedSpec
 from velodrome.usecases.bench import UNLIMITED, Bench, alone_load, not_served, of_rate, trial_of, why_nothing
-from velodrome.usecases.load_blocks import common_first
 from velodrome.usecases.quiet import Quiet
 from velodrome.usecases.recording import (
     AROUND_S,
@@ -687,7 +686,7 @@ class Search:
             cpus=cpus,
             arrivals=self.arrivals,
             budget_s=self.budget_s,
-            candidates=grid(common_first(self.stacks), self.trial.limits.for_cpus(cpus)),
+            candidates=grid(apps.common_first(self.stacks), self.trial.limits.for_cpus(cpus)),
         )
 
 
