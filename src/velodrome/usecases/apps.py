@@ -403,6 +403,15 @@ def interpreter(python: str) -> str:
     return os.path.abspath(path)
 
 
+def refuse_commands_beside(agents: str, spec: AppSpec | None) -> None:
+    """Raise UsageError for commands around an app that agents serve: the command's machine is not theirs."""
+    if agents and spec is not None and (spec.setup or spec.teardown):
+        raise UsageError(
+            "--setup and --teardown run on this machine, and with --agents the servers do not; run them on each host "
+            "beforehand, and leave them out"
+        )
+
+
 def only_hosts_have(spec: AppSpec, agents: str) -> bool:
     """Whether an app can only be on the hosts of agents: they are not of this machine, and its folder is not here."""
     from velodrome.run.cluster.address import count_local  # noqa: PLC0415 - most apps are served here

@@ -48,6 +48,7 @@ from velodrome.usecases.apps import (
     lab_for,
     look,
     only_hosts_have,
+    refuse_commands_beside,
     stacks_for,
     unread_settings,
 )
@@ -94,11 +95,7 @@ def compare(spec: CompareSpec, out: Path | None, follower: Quiet) -> Raced:
     `race.run` do.
     """
     first = spec.apps[0]
-    if spec.agents and (first.setup or first.teardown):
-        raise UsageError(
-            "--setup and --teardown run on this machine, and with --agents the servers do not; run them on each host "
-            "beforehand, and leave them out"
-        )
+    refuse_commands_beside(spec.agents, first)
     if (spec.send or spec.revision) and not spec.agents:
         raise UsageError(
             f"--{'revision' if spec.revision else 'send'} is for agents, which have no such folder; add --agents, or "

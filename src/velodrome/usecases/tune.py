@@ -546,12 +546,7 @@ def tune(spec: TuneSpec, follower: Quiet) -> Recommendation:
     Raises what is wrong with the app, UnknownNameError, NoStackFitsError, BusyError, what `open_record` does, and what
     `best_setting` does; with agents what `tune_hosts.best_setting` does.
     """
-    app = spec.served.app
-    if spec.agents and app is not None and (app.setup or app.teardown):
-        raise UsageError(
-            "--setup and --teardown run on this machine, and with --agents the servers do not; run them on each host "
-            "beforehand, and leave them out"
-        )
+    apps.refuse_commands_beside(spec.agents, spec.served.app)
     with _prepare(spec, follower) as (served, search):
         name = f"tune-{search.trial.question.partition(':')[0]}"
         folder = races.folder(name, spec.out, spec.resume)

@@ -65,6 +65,8 @@ from velodrome.usecases.tune import (
 
 # --- The hosts: each makes one load after the other, as the command asks for them.
 
+PREPARE, LOAD, SESSION, REST = "prepare", "load", "session", "rest"
+"""What hosts are sent to do."""
 LOOK_S = 1.0
 REPEATS = 1_000
 """Of a contestant under one load, a host makes no more."""
@@ -129,7 +131,7 @@ class Hosts(handing.Hosts):
 
     def prepare(self, host: str, conditions: Sequence[str], arrivals: str) -> None:
         """Have a host make its environments, and hold its machine, however long it waits for that."""
-        self._say(host, {"do": "prepare", "conditions": list(conditions), "arrivals": arrivals})
+        self._say(host, {"do": PREPARE, "conditions": list(conditions), "arrivals": arrivals})
 
     def load(self, host: str, trial: Trial, ask: Ask, alone_ms: float, keys: Sequence[str]) -> None:
         """Have a host make a load of a trial's contestant; no trial gets one of `keys`.
@@ -140,7 +142,7 @@ class Hosts(handing.Hosts):
         self._say(
             host,
             {
-                "do": "load",
+                "do": LOAD,
                 "trial": results.plain_trial(trial),
                 "ask": adapter(Ask).dump_python(ask, mode="json"),
                 "alone_ms": alone_ms,
@@ -151,11 +153,11 @@ class Hosts(handing.Hosts):
 
     def serve(self, host: str, session: Session) -> None:
         """Have a host run a server session."""
-        self._say(host, {"do": "session", "trials": [results.plain_trial(trial) for trial in session.trials]})
+        self._say(host, {"do": SESSION, "trials": [results.plain_trial(trial) for trial in session.trials]})
 
     def rest(self, host: str) -> None:
         """Have a host stop its server."""
-        self._say(host, {"do": "rest"})
+        self._say(host, {"do": REST})
 
     def _say(self, host: str, line: Mapping[str, Any]) -> None:
         self._loop.call_soon_threadsafe(self._used[host].given.append, json.dumps(line))
@@ -277,9 +279,6 @@ def _has_cpus(search: Search, facts: Mapping[str, Any]) -> bool:
 
 class _HostLeftError(Exception):
     """The host where what is claimed is measured was lost: another does it."""
-
-
-PREPARE, LOAD, SESSION, REST = "prepare", "load", "session", "rest"
 
 
 class _OverHosts:
@@ -481,13 +480,13 @@ class _HostTuning(blocks.HostRace):
 
     def run(self, message: Mapping[str, Any]) -> None:
         """Do what is asked for, and say what it comes to."""
-        if message["do"] == "prepare":
+        if message["do"] == PREPARE:
             self._prepare(message)
             return
         assert self._benches is not None, "the first thing that is asked for is to prepare"
-        if message["do"] == "load":
+        if message["do"] == LOAD:
             self._load(self._benches, message)
-        elif message["do"] == "session":
+        elif message["do"] == SESSION:
             self._benches.stop()
             trials = [self._here(results.read_trial(one)) for one in message["trials"]]
             with closing(session_runner(self.lab)(Session(tuple(trials)))) as every:
