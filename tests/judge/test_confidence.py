@@ -1,4 +1,4 @@
-"""Student's t, as tables have it, and had without the second that scipy's statistics take to import; widest intervals."""
+"""Student's t, as tables have it, and had without the second that scipy's statistics take to import; wide intervals."""
 
 import math
 import subprocess

@@ -19,22 +19,6 @@ from velodrome.model.results import COMPARABLE
 from velodrome.model.study import Question
 from velodrome.model.trial import Contestant
 
-OURS = frozenset(
-    {
-        FlagKind.GENERATOR_SATURATED,
-        FlagKind.GENERATOR_LAGGED,
-        FlagKind.CPU_STEAL,
-        FlagKind.OTHER_LOAD,
-        FlagKind.CPU_SHARED,
-        FlagKind.DEBUG_BUILD,
-        FlagKind.FOREIGN_LISTENER,
-        FlagKind.UPSTREAM_LATE,
-        FlagKind.COMPANION_SATURATED,
-        FlagKind.CAPPED_BY_CONNECTIONS,
-        FlagKind.AGENT_LOST,
-    }
-)
-"""Flags that tell of the lab. The others tell of the server: a claim that it gives out rests on just these."""
 BOUNDING = frozenset({FlagKind.GENERATOR_SATURATED, FlagKind.CPU_SHARED})
 """With CPUs of its own for the generator, or for the server, the same server could have done more."""
 GENERATOR_ENDED = BOUNDING | {FlagKind.LITTLES_LAW}
@@ -62,8 +46,11 @@ ENOUGH = 2 / 3
 
 
 def spoilt(measurement: Measurement) -> bool:
-    """Return whether the lab itself, not the server, is why a measurement may not count."""
-    return bool(measurement.doubts & OURS)
+    """Return whether the lab or the moment, not the server, is why a measurement may not count.
+
+    A claim that a server gives out rests on the measurements that only its own flags set aside.
+    """
+    return any(kind.of_the_lab or kind.of_the_moment for kind in measurement.doubts)
 
 
 def at_its_own_limit(measurement: Measurement) -> bool:

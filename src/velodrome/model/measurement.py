@@ -56,6 +56,21 @@ class FlagKind(StrEnum):
         """Whether it is about the machines at that moment and nothing that was measured: once more may be well."""
         return self in {FlagKind.CPU_STEAL, FlagKind.OTHER_LOAD, FlagKind.SWAPPED, FlagKind.AGENT_LOST}
 
+    @property
+    def of_the_lab(self) -> bool:
+        """Whether it is about what loads the server and stands beside it: it was the limit, and is the next time."""
+        return self in {
+            FlagKind.GENERATOR_SATURATED,
+            FlagKind.GENERATOR_LAGGED,
+            FlagKind.CPU_SHARED,
+            FlagKind.CAPPED_BY_CONNECTIONS,
+            FlagKind.DEBUG_BUILD,
+            FlagKind.UPSTREAM_LATE,
+            FlagKind.COMPANION_SATURATED,
+            FlagKind.LINK_LATE,
+            FlagKind.FOREIGN_LISTENER,
+        }
+
 
 class Severity(StrEnum):
     """`INVALID` sets the measurement aside: it never wins a ranking. `NOTE` is shown beside the number."""

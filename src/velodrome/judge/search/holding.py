@@ -31,21 +31,6 @@ from velodrome.model.measurement import OUTCOMES, Flag, FlagKind, Measurement, S
 from velodrome.model.quantity import Unit
 from velodrome.model.search import Bottom, Bound, Probe, Strain
 
-OF_THE_LAB = frozenset(
-    {
-        FlagKind.GENERATOR_SATURATED,
-        FlagKind.GENERATOR_LAGGED,
-        FlagKind.CPU_SHARED,
-        FlagKind.CAPPED_BY_CONNECTIONS,
-        FlagKind.DEBUG_BUILD,
-        FlagKind.UPSTREAM_LATE,
-        FlagKind.COMPANION_SATURATED,
-        FlagKind.LINK_LATE,
-        FlagKind.FOREIGN_LISTENER,
-    }
-)
-"""Of what loads the server and stands beside it: it was the limit, and is the next time."""
-
 
 def of_the_moment(measured: Measurement) -> Flag | None:
     """Return the flag for which a trial should be made again."""
@@ -54,7 +39,7 @@ def of_the_moment(measured: Measurement) -> Flag | None:
 
 def of_the_lab(measured: Measurement) -> Flag | None:
     """Return the flag by which a trial shows the lab and not the server."""
-    return _first(measured, OF_THE_LAB.__contains__)
+    return _first(measured, lambda kind: kind.of_the_lab)
 
 
 def _first(measured: Measurement, meant: Callable[[FlagKind], bool]) -> Flag | None:
