@@ -6,7 +6,7 @@ import pytest
 from tests.judge.loads_made import DOCUMENT, FULL, SLOW, loaded
 
 from velodrome.guest import catalog
-from velodrome.model.load import Closed, Load, Open
+from velodrome.model.load import Arrivals, Closed, Load, Open
 from velodrome.model.measurement import (
     Flag,
     FlagKind,
@@ -76,6 +76,15 @@ def test_a_load_that_fell_behind_tells_how_long_it_was_and_nothing_else() -> Non
     found = seen(loaded(FULL, 1490, 43.0, fastest=0.6), behind).reused
     assert found is not None
     assert (found.first_ms, found.later_ms) == (0.6, 43.0)
+
+
+@pytest.mark.parametrize(("arrivals", "counts"), [("constant", False), ("poisson", True)])
+def test_fewer_requests_than_the_rate_by_chance_alone_are_no_load_that_fell_behind(
+    arrivals: Arrivals, counts: bool
+) -> None:
+    fewer = loaded(replace(SLOW, pace=Open(20, arrivals)), 16, 42.5, fastest=0.4)
+    found = seen(loaded(FULL, 1490, 43.0, fastest=0.6), fewer).reused
+    assert (found is not None and found.first_ms == 0.4) is counts
 
 
 @pytest.mark.parametrize(

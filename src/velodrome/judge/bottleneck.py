@@ -23,6 +23,7 @@ from velodrome.model.bottleneck import (
     ServerUse,
     generator_fault,
 )
+from velodrome.model.load import NOTHING_FULL, Open, kept_up
 
 BUSY = 0.85
 """A thread that had so much of a CPU has no room left to speak of: waking up takes the rest."""
@@ -122,8 +123,6 @@ def _any_sent(silent: Sequence[Mapping[str, Any]]) -> bool:
 
 # --- Was it the generator or the server? The only place that decides and words it.
 
-KEPT_UP = 0.98
-"""An open loop that got so much of its rate got it: the ends of the span cost a little."""
 QUEUES, QUEUES_SURELY = 1.5, 3.0
 """Latency over the shortest of the run: below the first nobody waits for others; above the second all do."""
 MOSTLY = 0.5
@@ -151,6 +150,7 @@ def evidence(
     span_s, flags = document["duration_s"], document["flags"]
     had_s = max(span_s * generator["threads"], 1e-9)
     queued_s = generator["run_queue_s"]
+    due_rps = load["rate"]
     at_once = load.get("at_once") or load["connections"] * load["streams"]
     return Evidence(
         open_loop=load["model"] == "open",
@@ -158,7 +158,7 @@ def evidence(
         requests=document["requests"],
         ok=document["ok"],
         answered_rps=document["throughput_rps"],
-        due_rps=load["rate"],
+        due_rps=due_rps,
         at_once=at_once,
         mean_ms=document["latency_ms"]["sent"]["mean"],
         fastest_ms=document["fastest_ms"],
@@ -180,6 +180,7 @@ def evidence(
         server=server,
         silent_after_s=silent_after(document),
         cpus=cpus,
+        scatter=Open(due_rps, load["arrivals"]).scatter(span_s) if due_rps else 0.0,
     )
 
 
@@ -263,7 +264,7 @@ def _open(seen: Evidence) -> Found:
             f"The connections were the limit: all {quantity.thousands(seen.at_once)} were in use{needed}. Raise -c; if "
             "the latency rises with them, it is the server."
         )
-    if due_rps is None or seen.answered_rps >= KEPT_UP * due_rps:
+    if due_rps is None or kept_up(seen.answered_rps, due_rps, NOTHING_FULL, seen.scatter):
         return (
             Limit.SCHEDULE,
             "Nothing was at its limit: the schedule had no higher rate, and the server kept up.",

@@ -12,7 +12,7 @@ from statistics import median
 from velodrome.guest.stack import Stack
 from velodrome.judge.statistics import Hosts, Sample, Side
 from velodrome.model.littles_law import Ceiling, ceiling
-from velodrome.model.load import Closed, Load, Open
+from velodrome.model.load import AS_SCHEDULED, Closed, Load, Open
 from velodrome.model.measurement import Failed, FailureKind, FlagKind, Measurement
 from velodrome.model.noise import SHIPPED, Noise, Spread
 from velodrome.model.results import COMPARABLE
@@ -277,9 +277,6 @@ def rates(
 
 # --- What is presumed of a figure, by what the server did while it was taken.
 
-KEPT_UP = 0.97
-"""Share of an open loop's rate from which on its answers a second are the schedule's, not the server's."""
-
 
 def cpus_of(measured: Sequence[Measurement]) -> float:
     """Return how many CPUs a server kept busy, in the median of its blocks."""
@@ -292,7 +289,7 @@ def rate_noise(noise: Noise, measured: Sequence[Measurement], question: Question
     """Return what answers a second vary by."""
     pace = load.pace
     kept_up = isinstance(pace, Open) and all(
-        measurement.load.throughput_rps >= (KEPT_UP - pace.scatter(load.duration_s)) * pace.rate
+        pace.kept_up(measurement.load.throughput_rps, measurement.load.duration_s, AS_SCHEDULED)
         for measurement in measured
     )
     return noise.throughput(cpus_of(measured), kept_up=kept_up, waits=question.recipe.wait_ms > 0)

@@ -123,6 +123,8 @@ class Evidence:
     """From there on no right answer came, though requests were tried to the end."""
     cpus: int | None = None
     """That the generator may use."""
+    scatter: float = 0.0
+    """Of an open loop: by which part of its rate its requests may miss it by chance."""
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from velodrome.guest.stack import Stack
 from velodrome.judge.field import spoilt
 from velodrome.judge.standings import app_words, around_words
 from velodrome.model.diagnosis import Suspected
-from velodrome.model.load import Closed, Open
+from velodrome.model.load import QUEUE_STANDS, Closed, Open
 from velodrome.model.measurement import FlagKind, Measurement
 from velodrome.model.quantity import Interval
 from velodrome.model.results import Header, Result
@@ -47,8 +47,6 @@ SURE = 0.1
 """Share by which requests in work may be off: two spans of a few seconds, of one start each."""
 FULL = 0.85
 """Of the requests in flight, so many in work: nothing bounds them but how many there are."""
-KEPT_UP = 0.9
-"""Of its rate, what an open loop carries at least whose queue does not grow to its end."""
 FAILS, HARDLY = 0.01, 0.001
 """Share of the requests that fail, and of those that do where hardly any does."""
 HANGS, IDLE_CPUS = 0.05, 0.1
@@ -202,8 +200,8 @@ def _median(measurement: Measurement) -> float | None:
 
 def _fell_behind(measurement: Measurement) -> bool:
     """Return whether its latency tells how long the load was."""
-    pace = measurement.trial.load.pace
-    return isinstance(pace, Open) and measurement.load.throughput_rps < KEPT_UP * pace.rate
+    pace, facts = measurement.trial.load.pace, measurement.load
+    return isinstance(pace, Open) and not pace.kept_up(facts.throughput_rps, facts.duration_s, QUEUE_STANDS)
 
 
 # --- The two ends of the slope.

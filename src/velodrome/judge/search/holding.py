@@ -27,6 +27,7 @@ from velodrome.model.condition import (
     comparisons,
     decide,
 )
+from velodrome.model.load import RATE_HELD, kept_up
 from velodrome.model.measurement import OUTCOMES, Flag, FlagKind, Measurement, Severity
 from velodrome.model.quantity import Unit
 from velodrome.model.search import Bottom, Bound, Probe, Strain
@@ -229,9 +230,6 @@ LONGEST_S = 60.0
 """Of one trial, however many requests a percentile needs at a low rate."""
 SPARE = 1.3
 """So many times the requests a percentile needs are sent."""
-FELL_BEHIND = 0.95
-"""Where nothing was seen of its backlog, an open loop of which less than this part of its rate came to an end was
-too much, with or without conditions."""
 LEAST = 8
 """Requests expected in the least: independent users come with that many in all but 1 of 3,000 loads, e^-8."""
 NEAR = 10
@@ -324,11 +322,6 @@ def probe(tried: Tried, demands: Demands) -> Probe:
     return replace(found, held=None, why=undecided) if undecided else found
 
 
-def fell_behind(rate: float, ended_rps: float, scatter: float = 0.0) -> bool:
-    """Return whether a server did not keep up with a rate, by what came to an end."""
-    return ended_rps < (FELL_BEHIND - scatter) * rate
-
-
 def strains(tried: Tried, demands: Demands) -> tuple[Strain, ...]:
     """Return how much of what each condition allows was used up; nothing where a condition is no share of requests."""
     requests = float(sum(tried.outcomes.values()))
@@ -391,7 +384,7 @@ def _overdone(tried: Tried) -> str:
         return f"the backlog rose by {quantity.rate(tried.rising.per_s)}"
     if tried.backlog is not None and tried.backlog.rises(tried.rate):
         return f"the backlog rose by {quantity.rate(tried.backlog.per_s)}"
-    if fell_behind(tried.rate, tried.ended_rps, tried.scatter):
+    if not kept_up(tried.ended_rps, tried.rate, RATE_HELD, tried.scatter):
         return f"only {quantity.rate(tried.ended_rps)} were answered"
     return ""
 
