@@ -15,6 +15,7 @@ from typing import Any
 from velodrome.model import quantity
 from velodrome.model.bottleneck import (
     SATURATED,
+    USED_UP,
     WAITED,
     Bottleneck,
     Evidence,
@@ -25,14 +26,11 @@ from velodrome.model.bottleneck import (
 )
 from velodrome.model.load import NOTHING_FULL, Open, kept_up
 
-BUSY = 0.85
-"""A thread that had so much of a CPU has no room left to speak of: waking up takes the rest."""
-
 
 def is_busy(server: ServerUse) -> bool:
     """Whether its busiest thread, or all its CPUs, had no room left; what waits for a CPU has none."""
     wanted = server.busiest_cpu_s + server.busiest_queued_s
-    return wanted >= BUSY * server.span_s or _uses_all(server)
+    return wanted >= USED_UP * server.span_s or _uses_all(server)
 
 
 def is_full(server: ServerUse) -> bool:
@@ -54,7 +52,7 @@ def because_of_server(server: ServerUse | None) -> str:
     if server is None:
         return ""
     busiest, queued = server.busiest_cpu_s / server.span_s, server.busiest_queued_s / server.span_s
-    if busiest + queued >= BUSY:
+    if busiest + queued >= USED_UP:
         waited = ""
         if queued >= WAITED:
             waited = f" and waited {quantity.percent(queued)} of the time for a CPU that others had"
@@ -68,11 +66,11 @@ def because_of_server(server: ServerUse | None) -> str:
 
 
 def _runs(server: ServerUse) -> bool:
-    return server.busiest_cpu_s >= BUSY * server.span_s
+    return server.busiest_cpu_s >= USED_UP * server.span_s
 
 
 def _uses_all(server: ServerUse) -> bool:
-    return server.cpu_s >= BUSY * server.span_s * server.cpus
+    return server.cpu_s >= USED_UP * server.span_s * server.cpus
 
 
 # --- Whether a target fell silent: from a moment on it gave no right answer any more, though requests came to the end.
@@ -208,7 +206,7 @@ def _silent(seen: Evidence) -> Found | None:
 def _both(seen: Evidence) -> Found | None:
     """Two that are full together: the figures are of the pair."""
     server, at = seen.server, Limit.GENERATOR if seen.cpu_share > SATURATED else Limit.SERVER
-    if seen.debug or server is None or seen.cpu_share < BUSY or not is_full(server):
+    if seen.debug or server is None or seen.cpu_share < USED_UP or not is_full(server):
         return None
     if seen.open_loop and at is Limit.SERVER:
         return None  # a schedule tells whether the server was too slow for it, and the generator was not

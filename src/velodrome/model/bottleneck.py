@@ -25,6 +25,9 @@ class Limit(StrEnum):
 
 SATURATED = 0.9
 """From this share of its CPUs on the generator may have been the limit; it is the engine's bound too."""
+USED_UP = 0.85
+"""From this share of a CPU, or of the slots, on there is no room left to speak of: requests come in clumps, and waking
+up takes the rest."""
 WAITED = 0.1
 """From this share of the time on, waiting for a CPU matters."""
 

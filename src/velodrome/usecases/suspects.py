@@ -20,6 +20,7 @@ from velodrome.guest import catalog
 from velodrome.guest.stack import Stack
 from velodrome.judge.field import spoilt
 from velodrome.judge.standings import app_words, around_words
+from velodrome.model.bottleneck import USED_UP
 from velodrome.model.diagnosis import Suspected
 from velodrome.model.load import QUEUE_STANDS, Closed, Open
 from velodrome.model.measurement import FlagKind, Measurement
@@ -27,7 +28,6 @@ from velodrome.model.quantity import Interval
 from velodrome.model.results import Header, Result
 from velodrome.model.symptoms import (
     FEW,
-    TOOK_CPU,
     Counted,
     Point,
     Reused,
@@ -184,7 +184,7 @@ def _steady(every: Sequence[Measurement], room: int) -> Reused | None:
         for measurement in every
         if measurement.trial.load.keepalive and not _fell_behind(measurement)
     ]
-    if any(_cpus(measurement) >= TOOK_CPU * room for measurement in reused):
+    if any(_cpus(measurement) >= USED_UP * room for measurement in reused):
         return None
     return all_but_the_fastest(
         [

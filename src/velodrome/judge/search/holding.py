@@ -15,6 +15,7 @@ from typing import Any
 
 from velodrome.judge.load_figures import GIVEN_UP, requests_needed
 from velodrome.model import quantity
+from velodrome.model.bottleneck import USED_UP
 from velodrome.model.condition import (
     Comparison,
     Condition,
@@ -433,9 +434,6 @@ class Backlog:
 # By Little's law the slots in use are throughput × the time a request is in the server (J. D. C. Little, «A Proof for
 # the Queuing Formula: L = λW», Operations Research 9, 1961).
 
-FULL = 0.85
-"""From this share on there is no room left to speak of: requests come in clumps, and waking up takes the rest."""
-
 
 def bounding(measured: Measurement, slots: int | None, workers: int) -> Bottom:
     """Return what was used up; `workers` are its processes, and `slots` None where it has no such number."""
@@ -443,13 +441,13 @@ def bounding(measured: Measurement, slots: int | None, workers: int) -> Bottom:
     used = measured.server.cpu_s / span
     cpus = len(measured.placement.server_cpus)
     had = min(cpus, workers)
-    if used >= FULL * had:
+    if used >= USED_UP * had:
         whose = "its CPU is" if had == 1 else f"its {had} CPUs are"
         note = " (one process computes on one CPU at a time)" if had < cpus else ""
         return Bottom(Bound.CPU, f"{whose} in use to {quantity.percent(min(used / had, 1.0))}{note}")
     others = measured.host.server_cpus
     taken = (others.other_cpu_s or 0.0) / span if others else 0.0
-    if taken > used and used + taken >= FULL * had:
+    if taken > used and used + taken >= USED_UP * had:
         return Bottom(
             Bound.OTHER,
             f"its CPU is in use to {quantity.percent(used / had)}, and other programs had "
@@ -460,7 +458,7 @@ def bounding(measured: Measurement, slots: int | None, workers: int) -> Bottom:
         # On the way a request holds no slot.
         mean_ms = max(0.0, mean_ms - (measured.trial.link.rtt_ms if measured.trial.link else 0.0))
         held = measured.load.throughput_rps * mean_ms / 1000
-        if held >= FULL * slots:
+        if held >= USED_UP * slots:
             return Bottom(
                 Bound.SLOTS,
                 f"its {quantity.thousands(slots)} slot{' is' if slots == 1 else 's are'} in use: "
