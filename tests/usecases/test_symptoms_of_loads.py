@@ -132,7 +132,7 @@ def test_failures_that_are_there_with_half_as_many_do_not_begin_anywhere() -> No
     assert found.fails_from is None
 
 
-def test_requests_that_a_rate_above_the_capacity_leaves_under_way_have_not_failed() -> None:
+def test_requests_that_a_rate_above_the_capacity_leaves_in_flight_have_not_failed() -> None:
     above = Load(Open(6000, connections=1000), 2.0)
     slow, over = loaded(SLOW, 100, 50.0), loaded(above, 1500, 900.0, outcomes={"unfinished": 9000})
     over = replace(over, load=replace(over.load, requests=12000, mean_in_flight=1000.0))

@@ -12,7 +12,7 @@ from statistics import fmean, median
 from velodrome.guest.stack import Stack
 from velodrome.judge import histograms
 from velodrome.judge.claims import TAKING, Cell
-from velodrome.judge.field import BROKEN, Runner, failures, latency_noise, runners
+from velodrome.judge.field import BROKEN, Runner, latency_noise, runners
 from velodrome.judge.histograms import EMPTY, Histogram, decode, merge, values_needed
 from velodrome.judge.statistics import (
     FIRST_LOOK,
@@ -253,7 +253,7 @@ def failing(before: Cell, after: Cell, load: Load) -> Failing | Missing:
         if isinstance(seen, Missing):
             return seen
         counts = [
-            (max(failures(measurement, load), 0), measurement.load.requests)
+            (measurement.failed, measurement.load.requests)
             for measurement in seen
             if measurement.load.requests
         ]

@@ -17,7 +17,6 @@ from velodrome.judge.field import (
     Runner,
     at_its_own_limit,
     cpus_of,
-    failures,
     latency_noise,
     rate_noise,
     rates,
@@ -255,7 +254,7 @@ def holds(measurement: Measurement, load: Load, bound_ms: float) -> bool:
         load.pace.kept_up(measurement.load.throughput_rps, measurement.load.duration_s, AS_SCHEDULED)
         and p99 is not None
         and p99 <= bound_ms
-        and failures(measurement, load) < ERRORS * max(measurement.load.requests, 1)
+        and measurement.failed < ERRORS * max(measurement.load.requests, 1)
     )
 
 
@@ -431,7 +430,7 @@ OF_COST = {
 
 def _errors(cell: Cell, load: Load) -> Number:
     """Requests without a right answer, of all requests of all blocks."""
-    return _share(cell, load, lambda measurement: failures(measurement, load))
+    return _share(cell, load, lambda measurement: measurement.failed)
 
 
 def _outcome(kind: str) -> Callable[[Cell, Load], Number]:

@@ -301,12 +301,6 @@ def latency_noise(noise: Noise, question: Question, part: str, value_ms: float) 
     return noise.latency(part, value_ms, waits_ms)
 
 
-def failures(measurement: Measurement, load: Load) -> int:
-    """Return requests without a right answer. A closed loop always ends with some in flight: those are none."""
-    unfinished = measurement.load.outcomes.get("unfinished", 0) if isinstance(load.pace, Closed) else 0
-    return measurement.load.requests - measurement.load.ok - unfinished
-
-
 def _rps(measurement: Measurement) -> float:
     """Return right answers a second; none at all counts as half an answer, so that a ratio exists."""
     return max(

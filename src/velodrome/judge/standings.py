@@ -14,7 +14,6 @@ from velodrome.judge.field import (
     Runner,
     at_its_own_limit,
     cpu_cost,
-    failures,
     spoilt_itself,
     throughput,
 )
@@ -329,7 +328,7 @@ def latency_view(runner: Runner, load: Load) -> LatencyView | None:
         p99_9_ms=shown_latency.supported_ms(99.9),
         max_ms=shown_latency.max_ms,
         achieved_rps=achieved_rps,
-        errors=sum(failures(measurement, load) for measurement in shown),
+        errors=sum(measurement.failed for measurement in shown),
         requests=sum(measurement.load.requests for measurement in shown),
         curve_due=due.curve(),
         curve_sent=sent.curve(),

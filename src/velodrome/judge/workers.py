@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from velodrome.guest.stack import Stack
-from velodrome.judge.field import failures
 from velodrome.judge.words import list_names, sentence
 from velodrome.model import quantity
 from velodrome.model.bottleneck import USED_UP
@@ -334,7 +333,7 @@ def _room(measurement: Measurement, workers: int) -> bool:
 
 
 def _error_share(measurement: Measurement) -> float:
-    return failures(measurement, measurement.trial.load) / max(measurement.load.requests, 1)
+    return measurement.failed / max(measurement.load.requests, 1)
 
 
 def _workers_seen(result: Result) -> WorkersSeen:

@@ -260,11 +260,8 @@ def _cpus(measurement: Measurement) -> float:
 
 
 def _failing(measurement: Measurement) -> float:
-    # What is under way at the end has not failed: above a server's capacity an open loop leaves most of it so.
-    under_way = measurement.load.outcomes.get("unfinished", 0)
-    return max(measurement.load.requests - measurement.load.ok - under_way, 0) / max(
-        measurement.load.requests, 1
-    )
+    # As of a closed loop: above a server's capacity an open loop leaves most of its requests in flight at the end.
+    return measurement.load.count_failed("closed") / max(measurement.load.requests, 1)
 
 
 # --- Counters and outcomes.
