@@ -17,7 +17,7 @@ from velodrome.judge.field import (
     spoilt_itself,
     throughput,
 )
-from velodrome.judge.histograms import EMPTY, Histogram, decode, merge
+from velodrome.judge.histograms import EMPTY, Histogram, decode, merge, values_needed
 from velodrome.judge.statistics import CONFIDENCE, Comparison, Pair, Sample, Side
 from velodrome.judge.words import blocks, capital, sentence
 from velodrome.model.app import App, Request
@@ -390,7 +390,7 @@ def _as_reported(view: LatencyView, shown: Sequence[Measurement]) -> LatencyView
     between: dict[str, tuple[float, float]] = {}
     for name, field, percentile in PERCENTILES:
         # As for histograms: with too few requests beyond it a percentile says nothing.
-        enough = requests * (100 - percentile) / 100 >= (10 if percentile > 99 else 3) - 1e-9
+        enough = requests >= values_needed(percentile)
         values = [value for latency in latencies if (value := getattr(latency, field)) is not None]
         if not enough or len(values) != len(latencies):
             continue

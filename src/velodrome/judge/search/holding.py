@@ -10,10 +10,10 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from statistics import NormalDist
 from typing import Any
 
 from velodrome.judge.load_figures import GIVEN_UP, requests_needed
+from velodrome.judge.statistics import wilson
 from velodrome.model import quantity
 from velodrome.model.bottleneck import USED_UP
 from velodrome.model.condition import (
@@ -199,19 +199,12 @@ def wrong_anyway(alone: OneByOne, conditions: Iterable[Condition], say: str = "e
     """
     requests = sum(alone.answered.values())
     share = share_failed(alone.answered, conditions)
-    if share * requests < SEVERAL - 0.5 or _at_least(share, requests) <= FAILING:
+    wrong = round(share * requests)
+    if wrong < SEVERAL or wilson(wrong, requests)[0] <= FAILING:
         return ""
     limit = next((value for value in _ROUND if value >= _ROOM * share), 1.0)
     condition = say.format(limit=f"{limit * 100:g}%")
     return f"{quantity.percent(share)} of the answers are wrong at any rate: say {condition} or correct the requests"
-
-
-def _at_least(share: float, of: int) -> float:
-    """Return the lower end of Wilson's interval of a share (E. B. Wilson, JASA 22, 1927), 95 %."""
-    z = NormalDist().inv_cdf(0.975)
-    middle = share + z * z / (2 * of)
-    half = z * math.sqrt(share * (1 - share) / of + z * z / (4 * of * of))
-    return (middle - half) / (1 + z * z / of)
 
 
 # --- Whether a rate held.
