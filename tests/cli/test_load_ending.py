@@ -136,7 +136,7 @@ def test_the_first_interrupt_ends_a_load_and_what_was_measured_is_reported(form:
 def test_a_second_interrupt_ends_everything_at_once() -> None:
     with server() as target, begin(target.url, "-R", "200", "-z", "60s") as load:
         target.await_answers(200)
-        # What is under way is waited for after the first; before there is something, there is nothing to wait for.
+        # What is in flight is waited for after the first; before there is something, there is nothing to wait for.
         target.send(signal.SIGSTOP)
         target.await_something_unread()
         while load.poll() is None:

@@ -45,7 +45,7 @@ def test_a_file_that_cannot_be_written_is_reported_before_anything_is_sent(shop:
         assert answer.read() == b""
 
 
-def test_what_is_under_way_at_the_end_of_a_closed_loop_has_not_failed(third_party: str) -> None:
+def test_what_is_in_flight_at_the_end_of_a_closed_loop_has_not_failed(third_party: str) -> None:
     words = (
         f"{third_party}?velodrome-latency=400ms",
         "-z",

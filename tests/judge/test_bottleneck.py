@@ -85,6 +85,12 @@ OPEN = replace(CLOSED, open_loop=True, due_rps=5_000.0, lag_p99_ms=0.04)
         ),
         (OPEN, Limit.SCHEDULE, "the schedule had no higher rate"),
         (replace(OPEN, due_rps=None), Limit.SCHEDULE, "the schedule had no higher rate"),
+        (replace(OPEN, answered_rps=4_800.0), Limit.SERVER, "gave 4 800/s"),
+        (
+            replace(OPEN, answered_rps=4_800.0, scatter=0.03),
+            Limit.SCHEDULE,
+            "the schedule had no higher rate",
+        ),
         (replace(OPEN, capped=True, answered_rps=4_000.0, server=BUSY), Limit.SERVER, "98 % of a CPU"),
         (replace(OPEN, capped=True, answered_rps=4_000.0), Limit.SERVER, "gave 4 000/s"),
         (replace(CLOSED, queued_share=0.6), Limit.GENERATOR, "waited 60 % of the time"),

@@ -100,7 +100,7 @@ def test_what_was_not_measured_is_missing_with_the_reason() -> None:
     assert nothing(load_metric("errors"), False).missing == "no request was made"
 
 
-def test_in_a_closed_loop_what_was_under_way_at_the_end_is_no_error() -> None:
+def test_in_a_closed_loop_what_was_in_flight_at_the_end_is_no_error() -> None:
     outcomes = {"ok": 900, "timeout": 10, "refused": 0, "unfinished": 90}
     closed = document(ok=900, outcomes=outcomes, load={"model": "closed"})
     assert figures(closed)(load_metric("errors"), True).value == 10

@@ -23,7 +23,7 @@ def test_nothing_is_reported_where_none_failed() -> None:
     assert failures("open", ok=0) == ""
 
 
-def test_what_is_under_way_is_called_so_in_a_closed_loop_only() -> None:
+def test_what_is_in_flight_is_called_so_in_a_closed_loop_only() -> None:
     assert "ok 5 · in flight at the end 3 · timeout 1" in failures("closed", ok=5, unfinished=3, timeout=1)
     assert "ok 5 · unfinished 3" in failures("open", ok=5, unfinished=3)
     assert "in flight at the end 8" in failures("closed", ok=0, unfinished=8)

@@ -132,7 +132,7 @@ def test_notes_stand_under_the_heading() -> None:
     assert text.index("requests ·") < text.index("Interrupted after 3 s") < text.index("latency, ms")
 
 
-def test_in_a_closed_loop_what_is_under_way_is_told_apart_from_what_failed() -> None:
+def test_in_a_closed_loop_what_is_in_flight_is_told_apart_from_what_failed() -> None:
     closed = {**OPEN, "model": "closed", "rate": None}
     outcomes = {"ok": 49_900, "unfinished": 50, "timeout": 50}
     sentence = load_text.result(document(load=closed, ok=49_900, outcomes=outcomes))

@@ -54,7 +54,7 @@ def test_a_frozen_server_shows_in_latency_from_due_and_not_from_sent(
             os.kill(server.process.pid, signal.SIGSTOP)
             thaw.start()
 
-    # One connection: while the server is frozen one request is under way and the others wait for their turn.
+    # One connection: while the server is frozen one request is in flight and the others wait for their turn.
     seen = observe(server, Load(Open(100, connections=1), 4.0, drain_s=5.0), on_event=freeze)
     thaw.cancel()
     assert seen.facts.requests == seen.facts.ok == 400
@@ -67,7 +67,7 @@ def test_a_frozen_server_shows_in_latency_from_due_and_not_from_sent(
     assert seen.facts.due.p99 > 5 * seen.facts.sent.p99
 
 
-def test_what_is_under_way_at_the_end_is_counted(serve: Fixture, observe: Fixture) -> None:
+def test_what_is_in_flight_at_the_end_is_counted(serve: Fixture, observe: Fixture) -> None:
     seen = observe(serve("delays", 3000), Load(Closed(8), 0.5, drain_s=0.2))
     assert seen.facts.outcomes["unfinished"] == 8
     assert seen.facts.ok == 0

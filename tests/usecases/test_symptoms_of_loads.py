@@ -6,7 +6,7 @@ import pytest
 from tests.judge.loads_made import DOCUMENT, FULL, SLOW, loaded
 
 from velodrome.guest import catalog
-from velodrome.model.load import Closed, Load, Open
+from velodrome.model.load import Arrivals, Closed, Load, Open
 from velodrome.model.measurement import (
     Flag,
     FlagKind,
@@ -78,6 +78,15 @@ def test_a_load_that_fell_behind_tells_how_long_it_was_and_nothing_else() -> Non
     assert (found.first_ms, found.later_ms) == (0.6, 43.0)
 
 
+@pytest.mark.parametrize(("arrivals", "counts"), [("constant", False), ("poisson", True)])
+def test_fewer_requests_than_the_rate_by_chance_alone_are_no_load_that_fell_behind(
+    arrivals: Arrivals, counts: bool
+) -> None:
+    fewer = loaded(replace(SLOW, pace=Open(20, arrivals)), 16, 42.5, fastest=0.4)
+    found = seen(loaded(FULL, 1490, 43.0, fastest=0.6), fewer).reused
+    assert (found is not None and found.first_ms == 0.4) is counts
+
+
 @pytest.mark.parametrize(
     "more",
     [{"mean": 25.0, "fastest": 0.4}, {"fastest": 0.4, "cpus": 0.95}, {"fastest": None}],
@@ -123,7 +132,7 @@ def test_failures_that_are_there_with_half_as_many_do_not_begin_anywhere() -> No
     assert found.fails_from is None
 
 
-def test_requests_that_a_rate_above_the_capacity_leaves_under_way_have_not_failed() -> None:
+def test_requests_that_a_rate_above_the_capacity_leaves_in_flight_have_not_failed() -> None:
     above = Load(Open(6000, connections=1000), 2.0)
     slow, over = loaded(SLOW, 100, 50.0), loaded(above, 1500, 900.0, outcomes={"unfinished": 9000})
     over = replace(over, load=replace(over.load, requests=12000, mean_in_flight=1000.0))

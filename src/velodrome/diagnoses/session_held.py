@@ -17,14 +17,13 @@ from velodrome.diagnoses.fault import (
 )
 from velodrome.diagnoses.pool_exhausted import MOST_CONNECTIONS, SIZE, beyond, pools_of
 from velodrome.guest.injected.statements import OPENING
+from velodrome.model.bottleneck import USED_UP
 from velodrome.model.diagnosis import Cure, Evidence, Treatment
 from velodrome.model.quantity import Interval, significant
 from velodrome.model.symptoms import Slope, Statement, Stepped, Symptoms, Waits, Watched
 
 BOUND = 0.7
 """Of the requests in flight: so many calls at once, or more, are bound by nothing but these."""
-IDLE = 0.85
-"""CPUs in use, over those its processes can use, up to which these are not what bounds it."""
 WAITING, TIMES = 0.5, 5.0
 """Requests that are at a statement at once, and how many times as long as alone it takes, from which on it waits."""
 SECONDS = 2.0
@@ -205,7 +204,7 @@ def _not_held(found: Stepped, room: int) -> str:
     if found.slots > BOUND * found.connections:
         all_ = f"{significant(found.slots)} of {found.connections}"
         return f"as many requests call third parties at once as are in flight ({all_})"
-    if found.before.cpus > IDLE * room:
+    if found.before.cpus > USED_UP * room:
         return f"{found.before.cpus:.2f} CPUs are busy: these bound it"
     return ""
 

@@ -12,7 +12,7 @@ from statistics import fmean, median
 from velodrome.guest.stack import Stack
 from velodrome.judge import histograms
 from velodrome.judge.claims import TAKING, Cell
-from velodrome.judge.field import BROKEN, Runner, failures, latency_noise, runners
+from velodrome.judge.field import BROKEN, Runner, latency_noise, runners
 from velodrome.judge.histograms import EMPTY, Histogram, decode, merge, values_needed
 from velodrome.judge.statistics import (
     FIRST_LOOK,
@@ -32,7 +32,7 @@ from velodrome.judge.words import list_names, sentence
 from velodrome.model.condition import DIFF_METRICS
 from velodrome.model.difference import Side
 from velodrome.model.errors import NotTwoSidesError, OtherArrivalsError, OtherRequestsError
-from velodrome.model.load import Closed, Load, Open
+from velodrome.model.load import QUEUE_STANDS, Closed, Load, Open
 from velodrome.model.measurement import Failed, Measurement
 from velodrome.model.quantity import Interval, thousands
 from velodrome.model.results import Results
@@ -47,8 +47,6 @@ Of other figures it is 1, and of servers that mostly sleep: their noise holds mo
 """
 _BUSY = 0.1
 """The noise of a busy server is less."""
-BEHIND = 0.9
-"""An open loop that got less than this part of its rate was not kept up with."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +117,7 @@ def _latency(percentile: float, cells: tuple[Cell, Cell], load: Load, paired: bo
         valid = cell.valid(load)
         if isinstance(valid, Missing):
             return valid
-        if isinstance(load.pace, Open) and _answered(valid) < BEHIND * load.pace.rate:
+        if isinstance(load.pace, Open) and not _kept_up(valid, load.pace):
             return Missing(
                 f"{cell.runner.called} fell behind {load.label}: its latency depends on how long it ran"
             )
@@ -159,9 +157,10 @@ def _histogram(measurement: Measurement, load: Load) -> Histogram:
         return EMPTY
 
 
-def _answered(measured: Sequence[Measurement]) -> float:
+def _kept_up(measured: Sequence[Measurement], pace: Open) -> bool:
     span = sum(measurement.load.duration_s for measurement in measured)
-    return sum(measurement.load.answers for measurement in measured) / span if span else 0.0
+    answered_rps = sum(measurement.load.answers for measurement in measured) / span if span else 0.0
+    return pace.kept_up(answered_rps, span, QUEUE_STANDS)
 
 
 # --- The share of requests without a right answer, before and after.
@@ -254,7 +253,7 @@ def failing(before: Cell, after: Cell, load: Load) -> Failing | Missing:
         if isinstance(seen, Missing):
             return seen
         counts = [
-            (max(failures(measurement, load), 0), measurement.load.requests)
+            (measurement.failed, measurement.load.requests)
             for measurement in seen
             if measurement.load.requests
         ]

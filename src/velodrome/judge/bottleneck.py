@@ -15,6 +15,7 @@ from typing import Any
 from velodrome.model import quantity
 from velodrome.model.bottleneck import (
     SATURATED,
+    USED_UP,
     WAITED,
     Bottleneck,
     Evidence,
@@ -23,15 +24,13 @@ from velodrome.model.bottleneck import (
     ServerUse,
     generator_fault,
 )
-
-BUSY = 0.85
-"""A thread that had so much of a CPU has no room left to speak of: waking up takes the rest."""
+from velodrome.model.load import NOTHING_FULL, Open, kept_up
 
 
 def is_busy(server: ServerUse) -> bool:
     """Whether its busiest thread, or all its CPUs, had no room left; what waits for a CPU has none."""
     wanted = server.busiest_cpu_s + server.busiest_queued_s
-    return wanted >= BUSY * server.span_s or _uses_all(server)
+    return wanted >= USED_UP * server.span_s or _uses_all(server)
 
 
 def is_full(server: ServerUse) -> bool:
@@ -53,7 +52,7 @@ def because_of_server(server: ServerUse | None) -> str:
     if server is None:
         return ""
     busiest, queued = server.busiest_cpu_s / server.span_s, server.busiest_queued_s / server.span_s
-    if busiest + queued >= BUSY:
+    if busiest + queued >= USED_UP:
         waited = ""
         if queued >= WAITED:
             waited = f" and waited {quantity.percent(queued)} of the time for a CPU that others had"
@@ -67,11 +66,11 @@ def because_of_server(server: ServerUse | None) -> str:
 
 
 def _runs(server: ServerUse) -> bool:
-    return server.busiest_cpu_s >= BUSY * server.span_s
+    return server.busiest_cpu_s >= USED_UP * server.span_s
 
 
 def _uses_all(server: ServerUse) -> bool:
-    return server.cpu_s >= BUSY * server.span_s * server.cpus
+    return server.cpu_s >= USED_UP * server.span_s * server.cpus
 
 
 # --- Whether a target fell silent: from a moment on it gave no right answer any more, though requests came to the end.
@@ -122,8 +121,6 @@ def _any_sent(silent: Sequence[Mapping[str, Any]]) -> bool:
 
 # --- Was it the generator or the server? The only place that decides and words it.
 
-KEPT_UP = 0.98
-"""An open loop that got so much of its rate got it: the ends of the span cost a little."""
 QUEUES, QUEUES_SURELY = 1.5, 3.0
 """Latency over the shortest of the run: below the first nobody waits for others; above the second all do."""
 MOSTLY = 0.5
@@ -151,6 +148,7 @@ def evidence(
     span_s, flags = document["duration_s"], document["flags"]
     had_s = max(span_s * generator["threads"], 1e-9)
     queued_s = generator["run_queue_s"]
+    due_rps = load["rate"]
     at_once = load.get("at_once") or load["connections"] * load["streams"]
     return Evidence(
         open_loop=load["model"] == "open",
@@ -158,7 +156,7 @@ def evidence(
         requests=document["requests"],
         ok=document["ok"],
         answered_rps=document["throughput_rps"],
-        due_rps=load["rate"],
+        due_rps=due_rps,
         at_once=at_once,
         mean_ms=document["latency_ms"]["sent"]["mean"],
         fastest_ms=document["fastest_ms"],
@@ -180,6 +178,7 @@ def evidence(
         server=server,
         silent_after_s=silent_after(document),
         cpus=cpus,
+        scatter=Open(due_rps, load["arrivals"]).scatter(span_s) if due_rps else 0.0,
     )
 
 
@@ -207,7 +206,7 @@ def _silent(seen: Evidence) -> Found | None:
 def _both(seen: Evidence) -> Found | None:
     """Two that are full together: the figures are of the pair."""
     server, at = seen.server, Limit.GENERATOR if seen.cpu_share > SATURATED else Limit.SERVER
-    if seen.debug or server is None or seen.cpu_share < BUSY or not is_full(server):
+    if seen.debug or server is None or seen.cpu_share < USED_UP or not is_full(server):
         return None
     if seen.open_loop and at is Limit.SERVER:
         return None  # a schedule tells whether the server was too slow for it, and the generator was not
@@ -263,7 +262,7 @@ def _open(seen: Evidence) -> Found:
             f"The connections were the limit: all {quantity.thousands(seen.at_once)} were in use{needed}. Raise -c; if "
             "the latency rises with them, it is the server."
         )
-    if due_rps is None or seen.answered_rps >= KEPT_UP * due_rps:
+    if due_rps is None or kept_up(seen.answered_rps, due_rps, NOTHING_FULL, seen.scatter):
         return (
             Limit.SCHEDULE,
             "Nothing was at its limit: the schedule had no higher rate, and the server kept up.",

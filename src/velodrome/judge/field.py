@@ -12,29 +12,13 @@ from statistics import median
 from velodrome.guest.stack import Stack
 from velodrome.judge.statistics import Hosts, Sample, Side
 from velodrome.model.littles_law import Ceiling, ceiling
-from velodrome.model.load import Closed, Load, Open
+from velodrome.model.load import AS_SCHEDULED, Closed, Load, Open
 from velodrome.model.measurement import Failed, FailureKind, FlagKind, Measurement
 from velodrome.model.noise import SHIPPED, Noise, Spread
 from velodrome.model.results import COMPARABLE
 from velodrome.model.study import Question
 from velodrome.model.trial import Contestant
 
-OURS = frozenset(
-    {
-        FlagKind.GENERATOR_SATURATED,
-        FlagKind.GENERATOR_LAGGED,
-        FlagKind.CPU_STEAL,
-        FlagKind.OTHER_LOAD,
-        FlagKind.CPU_SHARED,
-        FlagKind.DEBUG_BUILD,
-        FlagKind.FOREIGN_LISTENER,
-        FlagKind.UPSTREAM_LATE,
-        FlagKind.COMPANION_SATURATED,
-        FlagKind.CAPPED_BY_CONNECTIONS,
-        FlagKind.AGENT_LOST,
-    }
-)
-"""Flags that tell of the lab. The others tell of the server: a claim that it gives out rests on just these."""
 BOUNDING = frozenset({FlagKind.GENERATOR_SATURATED, FlagKind.CPU_SHARED})
 """With CPUs of its own for the generator, or for the server, the same server could have done more."""
 GENERATOR_ENDED = BOUNDING | {FlagKind.LITTLES_LAW}
@@ -62,8 +46,11 @@ ENOUGH = 2 / 3
 
 
 def spoilt(measurement: Measurement) -> bool:
-    """Return whether the lab itself, not the server, is why a measurement may not count."""
-    return bool(measurement.doubts & OURS)
+    """Return whether the lab or the moment, not the server, is why a measurement may not count.
+
+    A claim that a server gives out rests on the measurements that only its own flags set aside.
+    """
+    return any(kind.of_the_lab or kind.of_the_moment for kind in measurement.doubts)
 
 
 def at_its_own_limit(measurement: Measurement) -> bool:
@@ -290,9 +277,6 @@ def rates(
 
 # --- What is presumed of a figure, by what the server did while it was taken.
 
-KEPT_UP = 0.97
-"""Share of an open loop's rate from which on its answers a second are the schedule's, not the server's."""
-
 
 def cpus_of(measured: Sequence[Measurement]) -> float:
     """Return how many CPUs a server kept busy, in the median of its blocks."""
@@ -305,7 +289,7 @@ def rate_noise(noise: Noise, measured: Sequence[Measurement], question: Question
     """Return what answers a second vary by."""
     pace = load.pace
     kept_up = isinstance(pace, Open) and all(
-        measurement.load.throughput_rps >= (KEPT_UP - pace.scatter(load.duration_s)) * pace.rate
+        pace.kept_up(measurement.load.throughput_rps, measurement.load.duration_s, AS_SCHEDULED)
         for measurement in measured
     )
     return noise.throughput(cpus_of(measured), kept_up=kept_up, waits=question.recipe.wait_ms > 0)
@@ -315,12 +299,6 @@ def latency_noise(noise: Noise, question: Question, part: str, value_ms: float) 
     """Return what a latency varies by: what the recipe and the link wait is the same for all."""
     waits_ms = question.recipe.wait_ms + (question.link.rtt_ms if question.link else 0.0)
     return noise.latency(part, value_ms, waits_ms)
-
-
-def failures(measurement: Measurement, load: Load) -> int:
-    """Return requests without a right answer. A closed loop always ends with some in flight: those are none."""
-    unfinished = measurement.load.outcomes.get("unfinished", 0) if isinstance(load.pace, Closed) else 0
-    return measurement.load.requests - measurement.load.ok - unfinished
 
 
 def _rps(measurement: Measurement) -> float:

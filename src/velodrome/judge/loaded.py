@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 from velodrome.judge import histograms as bundling
 from velodrome.judge.before_after import Failing
-from velodrome.judge.field import KEPT_UP, spoilt
+from velodrome.judge.field import spoilt
 from velodrome.judge.histograms import Histogram, decode, merge, values_needed
 from velodrome.judge.statistics import NOISE_DF, Comparison, Sample, fewest_blocks, student_t
 from velodrome.model.condition import Bound, within
 from velodrome.model.errors import InsufficientDataError
-from velodrome.model.load import Closed, Load, Open
+from velodrome.model.load import AS_SCHEDULED, Load, Open
 from velodrome.model.measurement import LoadFacts, Measurement, Severity
 from velodrome.model.noise import SHIPPED, Noise, Spread
 from velodrome.model.quantity import Interval, Unit, in_unit, thousands
@@ -212,8 +212,10 @@ class Blocks:
         values = {number: block.facts.throughput_rps for number, block in self.valid.items()}
         pace = self.load.pace
         scatter = pace.scatter(self.load.duration_s) if isinstance(pace, Open) else 0.0
-        least = min(values.values(), default=0.0)
-        kept_up = isinstance(pace, Open) and least >= (KEPT_UP - scatter) * pace.rate
+        kept_up = isinstance(pace, Open) and all(
+            pace.kept_up(block.facts.throughput_rps, block.facts.duration_s, AS_SCHEDULED)
+            for block in self.valid.values()
+        )
         cpus = max((block.cpus for block in self.valid.values()), default=0.0)
         # Each block has other arrivals, so their number is part of what two blocks differ by.
         known = self.noise.throughput(cpus, kept_up=kept_up)
@@ -252,7 +254,9 @@ class Blocks:
     def errors(self) -> Measured:
         """The share of requests without a right answer. A closed loop ends with some in flight: those are none."""
         counted = [block.facts for block in self.every if not block.of_lab and block.facts.requests]
-        counts = [(self._count_failed(load_facts), load_facts.requests) for load_facts in counted]
+        counts = [
+            (load_facts.count_failed(self.load.pace.kind), load_facts.requests) for load_facts in counted
+        ]
         if not counts:
             return Measured("errors", Unit.SHARE, None, self._missing() or "no request was made")
         seconds = self.load.duration_s * len(self.every)
@@ -268,10 +272,6 @@ class Blocks:
             return "load longer"
 
         return Measured("errors", Unit.SHARE, Failing(counts, counts).alone, more=more)
-
-    def _count_failed(self, facts: LoadFacts) -> int:
-        unfinished = facts.outcomes.get("unfinished", 0) if isinstance(self.load.pace, Closed) else 0
-        return max(facts.requests - facts.ok - unfinished, 0)
 
     def _missing(self) -> str:
         """Return why nothing counts, or nothing."""

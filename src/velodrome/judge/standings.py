@@ -14,15 +14,14 @@ from velodrome.judge.field import (
     Runner,
     at_its_own_limit,
     cpu_cost,
-    failures,
     spoilt_itself,
     throughput,
 )
-from velodrome.judge.histograms import EMPTY, Histogram, decode, merge
+from velodrome.judge.histograms import EMPTY, Histogram, decode, merge, values_needed
 from velodrome.judge.statistics import CONFIDENCE, Comparison, Pair, Sample, Side
 from velodrome.judge.words import blocks, capital, sentence
 from velodrome.model.app import App, Request
-from velodrome.model.load import Closed, Limits, Link, Load, Open, Schedule
+from velodrome.model.load import AS_SCHEDULED, QUEUE_STANDS, Closed, Limits, Link, Load, Open, Schedule
 from velodrome.model.measurement import UNKNOWN_LATENCY, FlagKind, LoadFacts, LoadStep, Measurement, Severity
 from velodrome.model.quantity import Interval, exact
 from velodrome.model.secrets import MARK
@@ -214,10 +213,8 @@ def _line(request: Request, everywhere: Collection[str]) -> str | None:
 # Percentiles of blocks are not averaged, and steps have no histograms to merge: those of all blocks together lie
 # between the lowest and the highest of them.
 
-STEP_KEPT_UP = 0.97
-"""Share of what fell due in a step that has to be answered right in it, as for rates that are sustained."""
 FEW = 3.0
-"""Requests that the ends of a step alone cost it, beside this share."""
+"""Requests that the ends of a step alone cost it, beside the share that may be missing."""
 
 
 def step_views(measured: Sequence[Measurement]) -> tuple[StepView, ...]:
@@ -258,7 +255,7 @@ def _kept_up(step: LoadStep, before: float, usual_s: float) -> bool:
     """
     lost = step.requests - step.throughput_rps * step.duration_s
     more_inside = max(0.0, step.to_rate - before) * min(usual_s, step.duration_s / 4)
-    return lost <= more_inside + max(FEW, (1 - STEP_KEPT_UP) * step.requests)
+    return lost <= more_inside + max(FEW, (1 - AS_SCHEDULED) * step.requests)
 
 
 def _between(values: Sequence[float | None]) -> tuple[float, float] | None:
@@ -300,8 +297,6 @@ def steps_sentence(load: Load, found: Mapping[str, LatencyView]) -> list[str]:
 # Percentiles of blocks are merged through histograms where the generator gives them. Where it gives percentiles alone,
 # those of all blocks together lie between the lowest and the highest of them, and the report shows no more.
 
-KEPT_UP = 0.9
-"""Share of an open loop's rate below which a server did not keep up."""
 FROM_DUE = "from when due"
 PERCENTILES = (
     ("p50_ms", "p50", 50.0),
@@ -319,9 +314,8 @@ def latency_view(runner: Runner, load: Load) -> LatencyView | None:
         return None
     span = sum(measurement.load.duration_s for measurement in shown)
     answers = sum(measurement.load.throughput_rps * measurement.load.duration_s for measurement in shown)
-    behind = (
-        isinstance(load.pace, Open) and answers < (KEPT_UP - load.pace.scatter(span)) * load.pace.rate * span
-    )
+    achieved_rps = answers / span if span else 0.0
+    behind = isinstance(load.pace, Open) and not load.pace.kept_up(achieved_rps, span, QUEUE_STANDS)
     due = _merge([measurement.load.hdr_due for measurement in shown])
     sent = _merge([measurement.load.hdr_sent for measurement in shown])
     shown_latency = EMPTY if behind else due if due.total else sent if _foreign(shown) else due
@@ -333,8 +327,8 @@ def latency_view(runner: Runner, load: Load) -> LatencyView | None:
         p99_ms=shown_latency.supported_ms(99),
         p99_9_ms=shown_latency.supported_ms(99.9),
         max_ms=shown_latency.max_ms,
-        achieved_rps=answers / span if span else 0.0,
-        errors=sum(failures(measurement, load) for measurement in shown),
+        achieved_rps=achieved_rps,
+        errors=sum(measurement.failed for measurement in shown),
         requests=sum(measurement.load.requests for measurement in shown),
         curve_due=due.curve(),
         curve_sent=sent.curve(),
@@ -396,7 +390,7 @@ def _as_reported(view: LatencyView, shown: Sequence[Measurement]) -> LatencyView
     between: dict[str, tuple[float, float]] = {}
     for name, field, percentile in PERCENTILES:
         # As for histograms: with too few requests beyond it a percentile says nothing.
-        enough = requests * (100 - percentile) / 100 >= (10 if percentile > 99 else 3) - 1e-9
+        enough = requests >= values_needed(percentile)
         values = [value for latency in latencies if (value := getattr(latency, field)) is not None]
         if not enough or len(values) != len(latencies):
             continue

@@ -30,7 +30,8 @@ from velodrome.model.quantity import Interval, duration
 Key = TypeVar("Key")
 
 CONFIDENCE = 0.95
-_LARGEST = 300 * math.log(10)
+_LARGEST_END = 300 * math.log(10)
+"""The logarithm of the largest number at which an interval ends."""
 NORMAL = 1.959963984540054
 """Standard errors of a normal value, two-sided, with that confidence."""
 
@@ -615,7 +616,7 @@ def of_logs(middle: float, half: float) -> Interval:
     Two blocks that differ much more than presumed say next to nothing, and half the width may be hundreds: such an
     interval ends at 10^±300, which can be stored and printed.
     """
-    low, high = (max(-_LARGEST, min(_LARGEST, end)) for end in (middle - half, middle + half))
+    low, high = (max(-_LARGEST_END, min(_LARGEST_END, end)) for end in (middle - half, middle + half))
     return Interval(math.exp(low), math.exp(middle), math.exp(high))
 
 
@@ -921,8 +922,8 @@ def _moderated_worlds(squares: NDArray[np.float64], design: Design, presumed: fl
 # The noise is what the blocks show, moderated by the presumed noise (Smyth 2004, see `docs/method.md`), which is scaled
 # up where this machine is more restless than presumed in most of its figures (`Restlessness`), and never down.
 
-_LARGEST = 100.0
-"""A log ratio; no number is so much larger than another."""
+_WIDEST_HALF = 100.0
+"""Of the interval of a difference, as a log ratio: no number is so much larger than another."""
 LEAST_DF = 3
 """Degrees of freedom that the blocks themselves must give before a figure is judged: four blocks of a race.
 
@@ -1027,7 +1028,7 @@ class Estimate:
     def shown(self) -> Interval:
         """After over before, with the interval of this figure alone."""
         half = critical_of_difference(1 - CONFIDENCE, self.design, self.shape) * self.error
-        half = min(half, _LARGEST)
+        half = min(half, _WIDEST_HALF)
         middle = self.two.middle
         return Interval(math.exp(middle - half), math.exp(middle), math.exp(middle + half))
 

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from velodrome.guest.stack import Stack
-from velodrome.judge.field import failures
 from velodrome.judge.words import list_names, sentence
 from velodrome.model import quantity
+from velodrome.model.bottleneck import USED_UP
 from velodrome.model.load import Closed, Load, Open
 from velodrome.model.measurement import Failed, FailureKind, FlagKind, Measurement
 from velodrome.model.results import Result
@@ -30,8 +30,6 @@ ERRORS = 0.01
 """Of the requests, more than with one worker: as a measurement is set aside for."""
 SCALES = 0.5
 """Of what as many separate workers would give, where CPU is what limits a worker and there is a CPU for each."""
-BUSY = 0.85
-"""CPUs of one worker from which on CPU is what limits it."""
 BY_GENERATOR = {FlagKind.GENERATOR_SATURATED, FlagKind.CPU_SHARED}
 """Then a rate is what the server does at least."""
 LATE = {FlagKind.GENERATOR_LAGGED, FlagKind.GENERATOR_SATURATED}
@@ -325,7 +323,7 @@ def _computes(measurement: Measurement) -> bool:
     return (
         closed
         and _workers(measurement) == 1
-        and measurement.server.cpu_s >= BUSY * measurement.load.duration_s
+        and measurement.server.cpu_s >= USED_UP * measurement.load.duration_s
     )
 
 
@@ -335,7 +333,7 @@ def _room(measurement: Measurement, workers: int) -> bool:
 
 
 def _error_share(measurement: Measurement) -> float:
-    return failures(measurement, measurement.trial.load) / max(measurement.load.requests, 1)
+    return measurement.failed / max(measurement.load.requests, 1)
 
 
 def _workers_seen(result: Result) -> WorkersSeen:

@@ -25,6 +25,9 @@ class Limit(StrEnum):
 
 SATURATED = 0.9
 """From this share of its CPUs on the generator may have been the limit; it is the engine's bound too."""
+USED_UP = 0.85
+"""From this share of a CPU, or of the slots, on there is no room left to speak of: requests come in clumps, and waking
+up takes the rest."""
 WAITED = 0.1
 """From this share of the time on, waiting for a CPU matters."""
 
@@ -123,6 +126,8 @@ class Evidence:
     """From there on no right answer came, though requests were tried to the end."""
     cpus: int | None = None
     """That the generator may use."""
+    scatter: float = 0.0
+    """Of an open loop: by which part of its rate its requests may miss it by chance."""
 
 
 @dataclass(frozen=True)

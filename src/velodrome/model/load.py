@@ -42,6 +42,33 @@ class Open:
         """
         return 3 / math.sqrt(max(self.rate * seconds, 1.0)) if self.arrivals == "poisson" else 0.0
 
+    def kept_up(self, rps: float, seconds: float, share: float) -> bool:
+        """Whether so many requests a second, over a span, are that share of the rate: see `kept_up`."""
+        return kept_up(rps, self.rate, share, self.scatter(seconds))
+
+
+# --- From which share of its rate on an open loop was kept up with. What is asked differs, and with it the share.
+
+QUEUE_STANDS = 0.9
+"""Its latency says something of the server: of less the queue grew to the end, and latency tells how long the load was.
+What is missing up to here are requests in work, and the ends of the span."""
+RATE_HELD = 0.95
+"""It was not too much, as far as the requests that came to an end tell: a search looks at the backlog before, which
+tells more, and its loads are short."""
+AS_SCHEDULED = 0.97
+"""Its answers a second are the schedule's, not the server's: they vary as the schedule does, and the server could do
+more."""
+NOTHING_FULL = 0.98
+"""Of one load nothing was at its limit: the ends of the span alone cost a little."""
+
+
+def kept_up(rps: float, rate: float, share: float, scatter: float) -> bool:
+    """Return whether requests a second are a share of the rate that was due, or less by what chance takes.
+
+    `scatter` is the part of the rate by which as many arrivals miss it (`Open.scatter`).
+    """
+    return rps >= (share - scatter) * rate
+
 
 @dataclass(frozen=True)
 class Step:

@@ -56,6 +56,21 @@ class FlagKind(StrEnum):
         """Whether it is about the machines at that moment and nothing that was measured: once more may be well."""
         return self in {FlagKind.CPU_STEAL, FlagKind.OTHER_LOAD, FlagKind.SWAPPED, FlagKind.AGENT_LOST}
 
+    @property
+    def of_the_lab(self) -> bool:
+        """Whether it is about what loads the server and stands beside it: it was the limit, and is the next time."""
+        return self in {
+            FlagKind.GENERATOR_SATURATED,
+            FlagKind.GENERATOR_LAGGED,
+            FlagKind.CPU_SHARED,
+            FlagKind.CAPPED_BY_CONNECTIONS,
+            FlagKind.DEBUG_BUILD,
+            FlagKind.UPSTREAM_LATE,
+            FlagKind.COMPANION_SATURATED,
+            FlagKind.LINK_LATE,
+            FlagKind.FOREIGN_LISTENER,
+        }
+
 
 class Severity(StrEnum):
     """`INVALID` sets the measurement aside: it never wins a ranking. `NOTE` is shown beside the number."""
@@ -77,14 +92,14 @@ class Flag:
 
 # --- Errors.
 #
-# `counts` is a `velodrome/load/1` document or a part of it that has `requests`, `ok` and `outcomes`; `loop` is `open`
-# or `closed`.
+# `counts` is a `velodrome/load/1` document or a part of it that has `requests`, `ok` and `outcomes`; `loop` is the
+# kind of its pace: `open` (or `schedule`, which is open too) or `closed`.
 
 UNTIMED = ("refused", "reset", "bad_protocol")
 """Outcomes of requests that are in no histogram: how soon somebody is turned away says nothing of answers."""
 
 
-def under_way(counts: Mapping[str, Any], loop: str) -> int:
+def count_in_flight(counts: Mapping[str, Any], loop: str) -> int:
     """Return how many requests of a closed loop were still in flight at its end.
 
     It sends requests until the end, so it always ends with some; they are younger than the time-out, and of a slow
@@ -95,8 +110,8 @@ def under_way(counts: Mapping[str, Any], loop: str) -> int:
 
 
 def count_failed(counts: Mapping[str, Any], loop: str) -> int:
-    """Return how many requests failed: all without a right answer but those that were in flight."""
-    return int(counts["requests"]) - int(counts["ok"]) - under_way(counts, loop)
+    """Return how many requests failed: all without a right answer but those of a closed loop that were in flight."""
+    return max(int(counts["requests"]) - int(counts["ok"]) - count_in_flight(counts, loop), 0)
 
 
 def count_untimed(counts: Mapping[str, Any]) -> dict[str, int]:
@@ -389,6 +404,11 @@ class LoadFacts:
     def answers(self) -> float:
         """Right answers that arrived within the span; `ok` are those to requests sent in it, whenever they came."""
         return self.throughput_rps * self.duration_s
+
+    def count_failed(self, loop: str) -> int:
+        """Return how many requests failed, as of that kind of pace: see the function of the same name."""
+        counts = {"requests": self.requests, "ok": self.ok, "outcomes": self.outcomes}
+        return count_failed(counts, loop)
 
     @property
     def generator_cpu_share(self) -> float:
@@ -715,6 +735,11 @@ class Measurement:
     def valid(self) -> bool:
         """Whether no flag sets it aside."""
         return not self.doubts
+
+    @property
+    def failed(self) -> int:
+        """Requests without a right answer. A closed loop always ends with some in flight: those are none."""
+        return self.load.count_failed(self.trial.load.pace.kind)
 
     @property
     def for_cpus(self) -> int:

@@ -9,11 +9,10 @@ from operator import itemgetter
 from typing import Any
 
 from velodrome.guest.stack import KnobValue
+from velodrome.model.bottleneck import USED_UP
 from velodrome.model.diagnosis import Met, Timeline
 from velodrome.model.quantity import Interval, significant
 
-TOOK_CPU = 0.85
-"""CPUs in use, over those the server has, from which on the CPU is what bounds it."""
 QUEUED = 1.25
 """Requests in flight, over those in work at once, from which on some of them surely wait."""
 
@@ -514,7 +513,7 @@ class Symptoms:
         """
         if self.slope is None:
             return False
-        full = TOOK_CPU * min(self.workers, self.server_cpus)
+        full = USED_UP * min(self.workers, self.server_cpus)
         stepped = self.stepped
         slots = stepped.slots if stepped is not None else None
         if (
@@ -557,7 +556,7 @@ def all_but_the_fastest(loads: Sequence[tuple[float | None, float | None, float 
 def symptoms_of_load(document: Mapping[str, Any]) -> Symptoms:
     """Return what one load of a URL shows (`velodrome/load/1`): nothing is known of what serves it."""
     load, server, sent = document["load"], document.get("server"), document["latency_ms"]["sent"]
-    busy = server is not None and server["busiest_cpu_s"] >= TOOK_CPU * server["span_s"]
+    busy = server is not None and server["busiest_cpu_s"] >= USED_UP * server["span_s"]
     kept = document["connections"]["opened"] or 0
     reused = None
     # A request of its own for each connection shows nothing of the second.

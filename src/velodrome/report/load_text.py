@@ -219,15 +219,16 @@ def result(document: Mapping[str, Any]) -> str:
     requests, loop = document["requests"], document["load"]["model"]
     if requests == 0:
         return "no request was made"
-    failed, under_way = measurement.count_failed(document, loop), measurement.under_way(document, loop)
+    failed = measurement.count_failed(document, loop)
+    in_flight = measurement.count_in_flight(document, loop)
     if document["ok"] == 0:
         share = "NONE answered right"
     elif failed == 0:
-        share = "all answered right" if not under_way else "none failed"
+        share = "all answered right" if not in_flight else "none failed"
     else:
         share = f"{quantity.thousands(failed)} failed ({quantity.percent(failed / requests)})"
-    if under_way:
-        share += f", {quantity.thousands(under_way)} in flight at the end"
+    if in_flight:
+        share += f", {quantity.thousands(in_flight)} in flight at the end"
     return (
         f"{quantity.thousands(requests)} requests · {quantity.number(document['throughput_rps'])}/s · {share}"
     )

@@ -20,14 +20,14 @@ from velodrome.guest import catalog
 from velodrome.guest.stack import Stack
 from velodrome.judge.field import spoilt
 from velodrome.judge.standings import app_words, around_words
+from velodrome.model.bottleneck import USED_UP
 from velodrome.model.diagnosis import Suspected
-from velodrome.model.load import Closed, Open
+from velodrome.model.load import QUEUE_STANDS, Closed, Open
 from velodrome.model.measurement import FlagKind, Measurement
 from velodrome.model.quantity import Interval
 from velodrome.model.results import Header, Result
 from velodrome.model.symptoms import (
     FEW,
-    TOOK_CPU,
     Counted,
     Point,
     Reused,
@@ -48,8 +48,6 @@ SURE = 0.1
 """Share by which requests in work may be off: two spans of a few seconds, of one start each."""
 FULL = 0.85
 """Of the requests in flight, so many in work: nothing bounds them but how many there are."""
-KEPT_UP = 0.9
-"""Of its rate, what an open loop carries at least whose queue does not grow to its end."""
 FAILS, HARDLY = 0.01, 0.001
 """Share of the requests that fail, and of those that do where hardly any does."""
 HANGS, IDLE_CPUS = 0.05, 0.1
@@ -186,7 +184,7 @@ def _steady(every: Sequence[Measurement], room: int) -> Reused | None:
         for measurement in every
         if measurement.trial.load.keepalive and not _fell_behind(measurement)
     ]
-    if any(_cpus(measurement) >= TOOK_CPU * room for measurement in reused):
+    if any(_cpus(measurement) >= USED_UP * room for measurement in reused):
         return None
     return all_but_the_fastest(
         [
@@ -202,8 +200,8 @@ def _median(measurement: Measurement) -> float | None:
 
 def _fell_behind(measurement: Measurement) -> bool:
     """Return whether its latency tells how long the load was."""
-    pace = measurement.trial.load.pace
-    return isinstance(pace, Open) and measurement.load.throughput_rps < KEPT_UP * pace.rate
+    pace, facts = measurement.trial.load.pace, measurement.load
+    return isinstance(pace, Open) and not pace.kept_up(facts.throughput_rps, facts.duration_s, QUEUE_STANDS)
 
 
 # --- The two ends of the slope.
@@ -262,11 +260,8 @@ def _cpus(measurement: Measurement) -> float:
 
 
 def _failing(measurement: Measurement) -> float:
-    # What is under way at the end has not failed: above a server's capacity an open loop leaves most of it so.
-    under_way = measurement.load.outcomes.get("unfinished", 0)
-    return max(measurement.load.requests - measurement.load.ok - under_way, 0) / max(
-        measurement.load.requests, 1
-    )
+    # As of a closed loop: above a server's capacity an open loop leaves most of its requests in flight at the end.
+    return measurement.load.count_failed("closed") / max(measurement.load.requests, 1)
 
 
 # --- Counters and outcomes.

@@ -26,7 +26,6 @@ from velodrome.judge.deploying import circumstances, deploy, deploy_app, starts_
 from velodrome.judge.search.holding import (
     Demands,
     OneByOne,
-    fell_behind,
     of_the_lab,
     of_the_moment,
     wrong_anyway,
@@ -59,7 +58,7 @@ from velodrome.model.errors import (
     UnknownNameError,
     UsageError,
 )
-from velodrome.model.load import INDEPENDENT, Arrivals, Closed, Limits, Open
+from velodrome.model.load import INDEPENDENT, RATE_HELD, Arrivals, Closed, Limits, Open
 from velodrome.model.measurement import Failed, Measurement, Purpose
 from velodrome.model.quantity import Interval
 from velodrome.model.results import Result, Results, Sought
@@ -207,13 +206,13 @@ class Progress:
             )
         alone = self._asked(found.trial.contestant.stack)
         facts = _facts(ask, found)
-        if ask.rate:
-            probe = of_rate(ask.rate, found, self.demands, alone)
+        if isinstance(pace, Open):
+            probe = of_rate(pace.rate, found, self.demands, alone)
             return replace(
                 facts,
                 held=probe.held,
                 why=probe.why,
-                overdone=fell_behind(ask.rate, facts.throughput_rps),
+                overdone=not pace.kept_up(facts.throughput_rps, found.load.duration_s, RATE_HELD),
                 spoilt=probe.spoilt,
                 everywhere=probe.everywhere,
             )

@@ -8,7 +8,7 @@ from tests.judge import made
 from tests.judge.claims.made_claims import checked, figure, ratio, value
 
 from velodrome.model.claim import Check, Judgement
-from velodrome.model.load import Load, Open
+from velodrome.model.load import Arrivals, Load, Open
 from velodrome.model.measurement import (
     Flag,
     FlagKind,
@@ -237,6 +237,15 @@ def test_the_highest_rate_that_holds_is_reported_with_where_the_rates_end(
 def test_a_rate_holds_within_the_bound_that_the_check_gives() -> None:
     strict = value("sustained_rps", "hello/uvicorn", at_most=1400.0, bound_ms=1.0)
     assert checked(strict, ladder(2, 2, 2), questions=[OPEN_Q]).limit == "at most"
+
+
+@pytest.mark.parametrize(("arrivals", "limit"), [("constant", "at most"), ("poisson", "at least")])
+def test_a_rate_holds_where_chance_alone_takes_what_is_missing(arrivals: Arrivals, limit: str) -> None:
+    load = Load(Open(1000, arrivals), 2.0)
+    found = [under(load, block, 950, 5) for block in range(3)]
+    questions = [Question("hello", made.HELLO, (load,))]
+    claim = value("sustained_rps", "hello/uvicorn", at_least=1000.0)
+    assert checked(claim, found, questions=questions).limit == limit
 
 
 def test_that_clients_are_turned_away_is_shown_by_what_is_set_aside_for_it() -> None:

@@ -1,7 +1,9 @@
 from dataclasses import replace
 
+import pytest
 from tests.judge import made
 
+from velodrome.judge.field import spoilt, spoilt_itself
 from velodrome.judge.search.holding import bounding, of_the_lab, of_the_moment
 from velodrome.model.load import Link
 from velodrome.model.measurement import CpuLosses, Flag, FlagKind, Measurement, Placement, Severity
@@ -65,3 +67,10 @@ def test_only_flags_of_lab_and_moment_spoil_a_trial_that_asked_for_too_much() ->
     for kind in (FlagKind.NOT_STATIONARY, FlagKind.ERRORS, FlagKind.LISTEN_QUEUE_OVERFLOWED):
         assert of_the_lab(flagged(kind)) is None
         assert of_the_moment(flagged(kind)) is None
+
+
+@pytest.mark.parametrize("kind", list(FlagKind))
+def test_what_spoils_a_load_of_a_search_spoils_one_of_a_race(kind: FlagKind) -> None:
+    measurement = flagged(kind)
+    assert spoilt(measurement) is bool(of_the_lab(measurement) or of_the_moment(measurement))
+    assert not (spoilt(measurement) and spoilt_itself(measurement))

@@ -109,7 +109,7 @@ class Seen(Quiet):
 def test_the_server_and_its_load_and_third_party_are_of_agents_of_their_own(tmp_path: Path) -> None:
     seen = Seen()
     with cluster(serves="server", loads="load", more="load", third="third-party") as (address, _):
-        # Long beside what is under way at either end, which is counted on one side only.
+        # Long beside what is in flight at either end, which is counted on one side only.
         loads = (Load(Closed(2), 1.5, 0.1), Load(Open(200.0, "poisson"), 1.5, 0.1))
         spec = RaceSpec(study(CALLING, 1, loads), agents=address)
         raced = race.race(spec, TRUST, tmp_path / "run", seen)

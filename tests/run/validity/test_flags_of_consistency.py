@@ -44,7 +44,7 @@ def test_requests_that_straddle_the_ends_of_a_short_span_break_no_law(raised: Fl
 
 
 def test_a_server_that_serves_some_connections_and_lets_the_others_wait_breaks_no_law(raised: Flags) -> None:
-    # 18 of the 40 have a request under way at the end that began more than a second before.
+    # 18 of the 40 have a request in flight at the end that began more than a second before.
     starved: dict[str, object] = {"duration_s": 2.0, "sent": replace(FLAT, mean=5.5, p50=0.3, max=1400.0)}
     assert FlagKind.LITTLES_LAW not in raised(starved)
     assert FlagKind.LITTLES_LAW in raised(starved | {"duration_s": 10.0})

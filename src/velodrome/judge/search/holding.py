@@ -10,11 +10,12 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from statistics import NormalDist
 from typing import Any
 
 from velodrome.judge.load_figures import GIVEN_UP, requests_needed
+from velodrome.judge.statistics import wilson
 from velodrome.model import quantity
+from velodrome.model.bottleneck import USED_UP
 from velodrome.model.condition import (
     Comparison,
     Condition,
@@ -27,24 +28,10 @@ from velodrome.model.condition import (
     comparisons,
     decide,
 )
+from velodrome.model.load import RATE_HELD, kept_up
 from velodrome.model.measurement import OUTCOMES, Flag, FlagKind, Measurement, Severity
 from velodrome.model.quantity import Unit
 from velodrome.model.search import Bottom, Bound, Probe, Strain
-
-OF_THE_LAB = frozenset(
-    {
-        FlagKind.GENERATOR_SATURATED,
-        FlagKind.GENERATOR_LAGGED,
-        FlagKind.CPU_SHARED,
-        FlagKind.CAPPED_BY_CONNECTIONS,
-        FlagKind.DEBUG_BUILD,
-        FlagKind.UPSTREAM_LATE,
-        FlagKind.COMPANION_SATURATED,
-        FlagKind.LINK_LATE,
-        FlagKind.FOREIGN_LISTENER,
-    }
-)
-"""Of what loads the server and stands beside it: it was the limit, and is the next time."""
 
 
 def of_the_moment(measured: Measurement) -> Flag | None:
@@ -54,7 +41,7 @@ def of_the_moment(measured: Measurement) -> Flag | None:
 
 def of_the_lab(measured: Measurement) -> Flag | None:
     """Return the flag by which a trial shows the lab and not the server."""
-    return _first(measured, OF_THE_LAB.__contains__)
+    return _first(measured, lambda kind: kind.of_the_lab)
 
 
 def _first(measured: Measurement, meant: Callable[[FlagKind], bool]) -> Flag | None:
@@ -212,19 +199,12 @@ def wrong_anyway(alone: OneByOne, conditions: Iterable[Condition], say: str = "e
     """
     requests = sum(alone.answered.values())
     share = share_failed(alone.answered, conditions)
-    if share * requests < SEVERAL - 0.5 or _at_least(share, requests) <= FAILING:
+    wrong = round(share * requests)
+    if wrong < SEVERAL or wilson(wrong, requests)[0] <= FAILING:
         return ""
     limit = next((value for value in _ROUND if value >= _ROOM * share), 1.0)
     condition = say.format(limit=f"{limit * 100:g}%")
     return f"{quantity.percent(share)} of the answers are wrong at any rate: say {condition} or correct the requests"
-
-
-def _at_least(share: float, of: int) -> float:
-    """Return the lower end of Wilson's interval of a share (E. B. Wilson, JASA 22, 1927), 95 %."""
-    z = NormalDist().inv_cdf(0.975)
-    middle = share + z * z / (2 * of)
-    half = z * math.sqrt(share * (1 - share) / of + z * z / (4 * of * of))
-    return (middle - half) / (1 + z * z / of)
 
 
 # --- Whether a rate held.
@@ -244,9 +224,6 @@ LONGEST_S = 60.0
 """Of one trial, however many requests a percentile needs at a low rate."""
 SPARE = 1.3
 """So many times the requests a percentile needs are sent."""
-FELL_BEHIND = 0.95
-"""Where nothing was seen of its backlog, an open loop of which less than this part of its rate came to an end was
-too much, with or without conditions."""
 LEAST = 8
 """Requests expected in the least: independent users come with that many in all but 1 of 3,000 loads, e^-8."""
 NEAR = 10
@@ -339,11 +316,6 @@ def probe(tried: Tried, demands: Demands) -> Probe:
     return replace(found, held=None, why=undecided) if undecided else found
 
 
-def fell_behind(rate: float, ended_rps: float, scatter: float = 0.0) -> bool:
-    """Return whether a server did not keep up with a rate, by what came to an end."""
-    return ended_rps < (FELL_BEHIND - scatter) * rate
-
-
 def strains(tried: Tried, demands: Demands) -> tuple[Strain, ...]:
     """Return how much of what each condition allows was used up; nothing where a condition is no share of requests."""
     requests = float(sum(tried.outcomes.values()))
@@ -406,7 +378,7 @@ def _overdone(tried: Tried) -> str:
         return f"the backlog rose by {quantity.rate(tried.rising.per_s)}"
     if tried.backlog is not None and tried.backlog.rises(tried.rate):
         return f"the backlog rose by {quantity.rate(tried.backlog.per_s)}"
-    if fell_behind(tried.rate, tried.ended_rps, tried.scatter):
+    if not kept_up(tried.ended_rps, tried.rate, RATE_HELD, tried.scatter):
         return f"only {quantity.rate(tried.ended_rps)} were answered"
     return ""
 
@@ -455,9 +427,6 @@ class Backlog:
 # By Little's law the slots in use are throughput × the time a request is in the server (J. D. C. Little, «A Proof for
 # the Queuing Formula: L = λW», Operations Research 9, 1961).
 
-FULL = 0.85
-"""From this share on there is no room left to speak of: requests come in clumps, and waking up takes the rest."""
-
 
 def bounding(measured: Measurement, slots: int | None, workers: int) -> Bottom:
     """Return what was used up; `workers` are its processes, and `slots` None where it has no such number."""
@@ -465,13 +434,13 @@ def bounding(measured: Measurement, slots: int | None, workers: int) -> Bottom:
     used = measured.server.cpu_s / span
     cpus = len(measured.placement.server_cpus)
     had = min(cpus, workers)
-    if used >= FULL * had:
+    if used >= USED_UP * had:
         whose = "its CPU is" if had == 1 else f"its {had} CPUs are"
         note = " (one process computes on one CPU at a time)" if had < cpus else ""
         return Bottom(Bound.CPU, f"{whose} in use to {quantity.percent(min(used / had, 1.0))}{note}")
     others = measured.host.server_cpus
     taken = (others.other_cpu_s or 0.0) / span if others else 0.0
-    if taken > used and used + taken >= FULL * had:
+    if taken > used and used + taken >= USED_UP * had:
         return Bottom(
             Bound.OTHER,
             f"its CPU is in use to {quantity.percent(used / had)}, and other programs had "
@@ -482,7 +451,7 @@ def bounding(measured: Measurement, slots: int | None, workers: int) -> Bottom:
         # On the way a request holds no slot.
         mean_ms = max(0.0, mean_ms - (measured.trial.link.rtt_ms if measured.trial.link else 0.0))
         held = measured.load.throughput_rps * mean_ms / 1000
-        if held >= FULL * slots:
+        if held >= USED_UP * slots:
             return Bottom(
                 Bound.SLOTS,
                 f"its {quantity.thousands(slots)} slot{' is' if slots == 1 else 's are'} in use: "

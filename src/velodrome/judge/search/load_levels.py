@@ -22,7 +22,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from velodrome.judge.histograms import decode, merge
 from velodrome.judge.load_figures import requests_needed
-from velodrome.judge.search.holding import OF_THE_LAB, of_the_lab, of_the_moment
+from velodrome.judge.search.holding import of_the_lab, of_the_moment
 from velodrome.model.condition import Condition, LoadMetric, comparisons, load_metric
 from velodrome.model.load import Arrivals, Schedule, Step
 from velodrome.model.measurement import Failed, FlagKind, LoadSecond, Measurement, Severity
@@ -43,7 +43,9 @@ SLOWER, LEAST_MS = 2.0, 1.0
 """A normal second has at most so many times the p99 of the slowest second before, or so many milliseconds more."""
 IN_A_ROW = 3
 """Normal seconds, until it is believed."""
-SPOIL = (OF_THE_LAB - {FlagKind.CAPPED_BY_CONNECTIONS}) | {kind for kind in FlagKind if kind.of_the_moment}
+SPOIL = {kind for kind in FlagKind if kind.of_the_lab or kind.of_the_moment} - {
+    FlagKind.CAPPED_BY_CONNECTIONS
+}
 """Flags for which such a load says nothing of the server. That all connections are in use is no reason: who waits for
 a connection waits, and that counts from when the request was due."""
 

@@ -4,7 +4,7 @@
     found.ending, found.interval        # converged, Interval(951, 968, 985)
     found.claim                         # what was proven at the lower end of it, where `prove` was given
 
-First the rate is doubled while it holds, or halved until it does. Then all loads are near the edge (`edge.Edge`), on
+First the rate is doubled while it holds, or halved until it does. Then all loads are near the edge (`Edge`), on
 several boots where the server can be booted again, until the interval is narrow. What is claimed is its lower end, and
 it is proven: by a longer load at that rate, on a boot of its own. A proof that fails lowers the claim.
 """
@@ -202,83 +202,6 @@ def _bend(bends: Floats, expected: float) -> Floats:
     peak = np.exp(-0.5 * (np.log(bends / max(expected, bends[0])) / BEND_SPREAD) ** 2)
     found: Floats = (1 - BEND_WRONG) * peak / max(float(peak.sum()), 1e-300) + BEND_WRONG / len(bends)
     return found
-
-
-WIDTHS = (0.003, 0.01, 0.02, 0.04, 0.08, 0.16)
-"""How far around the threshold answers vary, as parts of the rate; all equally likely beforehand."""
-STEP = 0.0025
-"""Of the grid, in logarithms of the rate: a quarter of a percent."""
-MOST_POINTS = 1_500
-CANDIDATES = (0.05, 0.2, 0.35, 0.5, 0.65, 0.8, 0.95)
-"""Quantiles of what is known, at which the next trial may be run."""
-
-FORECAST_SPREAD = 0.25
-"""Of a forecast, in logarithms of the rate: as wrong as this it usually is."""
-FORECAST_WRONG = 0.1
-"""Share of forecasts that say nothing."""
-
-
-class Threshold:
-    """What is known of a threshold between two rates."""
-
-    def __init__(self, low: float, high: float, expected: float | None = None) -> None:
-        """`expected` is where it lies if a forecast is right; None: it is as likely anywhere."""
-        self.low, self.high = low, high
-        points = max(3, min(MOST_POINTS, math.ceil(math.log(high / low) / STEP) + 1))
-        self._rates: Floats = np.linspace(math.log(low), math.log(high), points)
-        self._widths: Floats = np.array(WIDTHS)
-        likely = np.ones(points) if expected is None else _around(self._rates, math.log(expected))
-        self._known: Floats = np.repeat(likely[:, None], len(WIDTHS), axis=1)
-        self._known /= self._known.sum()
-
-    def learn(self, rate: float, held: bool) -> None:
-        """Take an answer in."""
-        likely = self._holds(math.log(rate))
-        self._known = self._known * (likely if held else 1.0 - likely)
-        self._known /= self._known.sum()
-
-    def interval(self, share: float = 0.95) -> Interval:
-        """Return the threshold with the interval that holds it with the probability `share`."""
-        low, mid, high = self._quantiles(((1 - share) / 2, 0.5, (1 + share) / 2))
-        return Interval(low, mid, high)
-
-    def next(self) -> float:
-        """Return the rate to ask at."""
-        found = sorted(set(self._quantiles(CANDIDATES)))
-        return min(found, key=self._unknown_after)
-
-    def _holds(self, rate: float) -> Floats:
-        """Return the probability that a rate (its logarithm) holds, for every threshold and width."""
-        return likely_to_hold((self._rates[:, None] - rate) / self._widths[None, :])
-
-    def _quantiles(self, shares: tuple[float, ...]) -> list[float]:
-        sums = np.cumsum(self._known.sum(axis=1))
-        places = np.searchsorted(sums, shares).clip(0, len(sums) - 1)
-        return [float(rate) for rate in np.exp(self._rates[places])]
-
-    def _unknown_after(self, rate: float) -> float:
-        """Return the entropy of the threshold that is expected to remain after asking at a rate."""
-        likely = self._holds(math.log(rate))
-        yes = self._known * likely
-        no = self._known - yes
-        return float(_entropy(yes) + _entropy(no))
-
-
-def _around(rates: Floats, expected: float) -> Floats:
-    """Return a peak at what is expected, on a floor for the forecast that is wrong."""
-    peak = np.exp(-np.abs(rates - expected) / FORECAST_SPREAD)
-    found: Floats = peak / peak.sum() * (1 - FORECAST_WRONG) + FORECAST_WRONG / len(rates)
-    return found
-
-
-def _entropy(joint: Floats) -> float:
-    """Return an answer's probability times the entropy of the threshold given it."""
-    marginal = joint.sum(axis=1)
-    total = float(marginal.sum())
-    if total <= 0:
-        return 0.0
-    positive = marginal[marginal > 0]
-    return float(-(positive * np.log(positive / total)).sum())
 
 
 FIRST = 0.5

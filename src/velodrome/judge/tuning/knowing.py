@@ -17,7 +17,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from velodrome.judge.search.rate import FORECAST_SPREAD, FORECAST_WRONG, WIDTHS, likely_to_hold
+from velodrome.judge.search.rate import likely_to_hold
 from velodrome.judge.statistics import of_logs, student_t, variance_over_hosts
 from velodrome.model.quantity import Interval
 from velodrome.model.tuning import Observation
@@ -63,6 +63,12 @@ STEP = 1.15
 """The next rate is no further from the estimate: a forecast is seldom so wrong that more would pay."""
 NO_MORE = 1.06
 """Times what an overdone server did: more it cannot do at any rate."""
+FORECAST_SPREAD = 0.25
+"""Of a forecast, in logarithms of the rate: as wrong as this it usually is."""
+FORECAST_WRONG = 0.1
+"""Share of forecasts that say nothing."""
+WIDTHS = (0.003, 0.01, 0.02, 0.04, 0.08, 0.16)
+"""How far around the threshold answers vary, as parts of the rate; all equally likely beforehand."""
 GRID = 0.005
 """Of thresholds, in logarithms of the rate."""
 BETWEEN = (0.015, 0.03, 0.05, 0.08)
@@ -79,8 +85,7 @@ class Edge:
         self.low, self.high = low, high
         points = max(3, math.ceil(math.log(high / low) / GRID) + 1)
         self._logs: Floats = np.linspace(math.log(low), math.log(high), points)
-        peak = np.exp(-np.abs(self._logs - math.log(expected)) / FORECAST_SPREAD)
-        self._prior: Floats = peak / peak.sum() * (1 - FORECAST_WRONG) + FORECAST_WRONG / points
+        self._prior = _peak(self._logs, math.log(expected), FORECAST_SPREAD)
         self._widths: Floats = np.array(WIDTHS)
         step = float(self._logs[1] - self._logs[0])
         self._room = math.ceil(TAIL * max(BETWEEN) / step)
@@ -244,7 +249,7 @@ class Confirmed:
         self._expected = expected
         points = math.ceil(2 * math.log(ROOM) / GRID) + 1
         self._logs: Floats = math.log(expected) + np.linspace(-math.log(ROOM), math.log(ROOM), points)
-        self._prior = self._peak(math.log(expected), AROUND)
+        self._prior = _peak(self._logs, math.log(expected), AROUND)
         self._starts: list[_Start] = []
         self._held: list[bool] = []
 
@@ -284,7 +289,7 @@ class Confirmed:
         current = self._current(host, boot)
         others = [self._of(start) for start in self._starts if start is not current]
         middle = math.fsum(others) / len(others) if others else math.log(self._expected)
-        known = self._peak(middle, CLOSE)
+        known = _peak(self._logs, middle, CLOSE)
         if current is not None:
             known = known * current.likely.sum(axis=0)
         return math.exp(self._median(known))
@@ -321,10 +326,14 @@ class Confirmed:
         sums = np.cumsum(known)
         return float(self._logs[int(np.searchsorted(sums / sums[-1], 0.5))])
 
-    def _peak(self, middle: float, spread: float) -> Floats:
-        peak = np.exp(-np.abs(self._logs - middle) / spread)
-        found: Floats = peak / peak.sum() * (1 - FORECAST_WRONG) + FORECAST_WRONG / len(self._logs)
-        return found
+
+def _peak(logs: Floats, middle: float, spread: float) -> Floats:
+    """Return how likely each is before anything was seen: a peak in the middle, on a floor for a forecast that is
+    wrong.
+    """
+    peak = np.exp(-np.abs(logs - middle) / spread)
+    found: Floats = peak / peak.sum() * (1 - FORECAST_WRONG) + FORECAST_WRONG / len(logs)
+    return found
 
 
 def _learnt(observed: Observation) -> float:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from statistics import median
 
-from velodrome.model.load import Open, Schedule
+from velodrome.model.load import QUEUE_STANDS, Open, Schedule
 from velodrome.model.measurement import Flag, FlagKind, Severity, WorkerUse
 from velodrome.model.quantity import significant
 from velodrome.model.workers import UNEQUAL, busiest
@@ -487,8 +487,6 @@ SECONDS = 5
 """Fewer whole seconds cannot show a trend: even in perfect order they pass no test at 5 %."""
 DIP = 0.5
 """Part of the median second: half the work missing is a stall, not noise."""
-BEHIND = 0.1
-"""Share of the requests due that were still owed at the end of the span."""
 
 
 def littles_law(evidence: Evidence) -> Flag | None:
@@ -562,9 +560,7 @@ def fell_behind(evidence: Evidence) -> Flag | None:
         return None
     first_ms = facts.series[0].p50_ms if facts.series else None
     natural = min((first_ms or evidence.wait_ms) / 1e3 / max(facts.duration_s, 1e-9), 0.25)
-    owed = 1 - facts.throughput_rps / pace.rate
-    # Of few arrivals the number itself scatters.
-    if owed <= BEHIND + natural + pace.scatter(facts.duration_s):
+    if pace.kept_up(facts.throughput_rps, facts.duration_s, QUEUE_STANDS - natural):
         return None
     return Flag(
         FlagKind.NOT_STATIONARY,
