@@ -27,7 +27,7 @@ from velodrome.run.cluster import coordinator
 from velodrome.run.machine import measuring_lock
 from velodrome.run.racing import store
 from velodrome.usecases import race
-from velodrome.usecases.quiet import Quiet
+from velodrome.usecases.events import Events
 from velodrome.usecases.race import RaceSpec
 from velodrome.usecases.studies import Trust
 
@@ -49,7 +49,7 @@ def raced(hosts: int) -> tuple[float, int]:
             change = f"import os; os.environ[{measuring_lock.VARIABLE!r}] = {own!r}"
             stack.enter_context(agent(address, f"agent-{number}", change))
         began = time.monotonic()
-        race.race(RaceSpec(study, agents=address), trust, folder / "run", Quiet())
+        race.race(RaceSpec(study, agents=address), trust, folder / "run", Events())
         seconds = time.monotonic() - began
         trials = store.read(folder / "run").trials
     assert len(trials) == BLOCKS * len(CONTESTANTS)

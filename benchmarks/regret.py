@@ -29,13 +29,14 @@ from velodrome.model.condition import read
 from velodrome.model.errors import NoServerError
 from velodrome.model.load import Limits
 from velodrome.model.measurement import Measurement
-from velodrome.model.search import Probe, Sample
+from velodrome.model.search import Probe
 from velodrome.model.trial import Contestant, Trial
 from velodrome.model.tuning import Candidate, Goal, Observation
 from velodrome.plan.matrix import REFINED, grid
 from velodrome.run.lab import Lab
 from velodrome.usecases import apps, bench, capacity
 from velodrome.usecases import tune as tuning
+from velodrome.usecases.events import Events
 
 FOLDER = Path(__file__).with_name("tuned")
 STACKS = ("gunicorn-gevent", "gunicorn-sync", "waitress")
@@ -53,7 +54,7 @@ ROUNDS = 2
 
 
 @dataclass
-class Aloud:
+class Aloud(Events):
     """A follower that tells one line for each load on standard error."""
 
     what: str
@@ -63,9 +64,6 @@ class Aloud:
 
     def tried(self, probe: Probe, measured: Measurement | None) -> None:
         print(f"  {self.what}  {probe.rate:.0f}/s {probe.held} {probe.why or probe.spoilt}", file=sys.stderr)
-
-    def sampled(self, sample: Sample, measured: Measurement | None) -> None:
-        """No closed loops here."""
 
     def observed(self, candidate: Candidate, observed: Observation) -> None:
         what = observed.failed or observed.spoilt or observed.why or observed.held

@@ -25,6 +25,7 @@ from velodrome.run.lab import Lab
 from velodrome.run.machine import measuring_lock
 from velodrome.usecases import capacity
 from velodrome.usecases.bench import Bench
+from velodrome.usecases.events import Events
 
 HOSTILE = str(Path(__file__).parents[1] / "truth" / "targets" / "hostile.py")
 WAITS = Recipe("waits-20ms", "waits 20 ms", (Sleep(20), Body(84)))
@@ -63,15 +64,12 @@ def trial(recipe: Recipe, stack: str, **knobs: KnobValue) -> Trial:
     )
 
 
-class Heard:
-    """A follower that writes down what it receives."""
+class Heard(Events):
+    """Writes down what it receives."""
 
     def __init__(self) -> None:
         self.probes: list[Probe] = []
         self.samples: list[Sample] = []
-
-    def preparing(self, text: str) -> None:
-        pass
 
     def tried(self, probe: Probe, measured: Measurement | None) -> None:
         self.probes.append(probe)

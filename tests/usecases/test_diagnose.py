@@ -47,7 +47,7 @@ from velodrome.usecases import diagnose as doctor
 from velodrome.usecases.bench import trial_of
 from velodrome.usecases.capacity import Search
 from velodrome.usecases.diagnose import Case, Compared, Slo, choose_faults, slo_rate
-from velodrome.usecases.quiet import Quiet
+from velodrome.usecases.events import Events
 
 pytestmark = pytest.mark.unit
 CURE = Cure("change it")
@@ -84,7 +84,7 @@ class Scripted(Case):
         trial = trial_of("doctor", catalog.recipes()["hello"], Contestant("uvicorn"), Limits())
         lab = Lab(catalog.stacks(), Path("/nowhere"), cpus=(0, 1))
         super().__init__(
-            trial, lab, {fault.name: fault for fault in faults}, time.monotonic() + budget_s, Quiet()
+            trial, lab, {fault.name: fault for fault in faults}, time.monotonic() + budget_s, Events()
         )
         self.rulings, self.tried, self.screened_with = rulings, list[str](), list[str]()
         self.broken = frozenset[str]()
@@ -389,7 +389,7 @@ class Dying(Case):
     def __init__(self, blocks: Sequence[object]) -> None:
         trial = trial_of("doctor", catalog.recipes()["hello"], Contestant("uvicorn"), Limits())
         lab = Lab(catalog.stacks(), Path("/nowhere"), cpus=(0, 1))
-        super().__init__(trial, lab, {"call": suspected("call")}, time.monotonic() + 300, Quiet())
+        super().__init__(trial, lab, {"call": suspected("call")}, time.monotonic() + 300, Events())
         self.blocks = list(blocks)
         self.calls = 0
 

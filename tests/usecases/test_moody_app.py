@@ -17,7 +17,7 @@ from velodrome.run.machine import measuring_lock
 from velodrome.usecases import capacity
 from velodrome.usecases.apps import AppSpec, lab_for, look
 from velodrome.usecases.bench import Bench, trial_of
-from velodrome.usecases.quiet import Quiet
+from velodrome.usecases.events import Events
 
 ALLOWED = Demands(must=(read("p90 < 500ms and errors < 10%"),))
 SILENT = Demands(must=(read("p90 < 500ms"),))
@@ -59,7 +59,7 @@ def test_what_is_wrong_and_allowed_to_be_does_not_break_a_rate() -> None:
 
 def test_no_rate_is_searched_where_nothing_allows_them_and_the_cure_is_reported() -> None:
     trial, lab = served(waits_ms=0)
-    found = capacity.highest(trial, lab, SILENT, Quiet(), wait_s=60)
+    found = capacity.highest(trial, lab, SILENT, Events(), wait_s=60)
     assert found.ending is Ending.NEVER
     assert found.found.because.partition(" %")[2] == SENTENCE.partition(" %")[2]
     assert found.found.probes == ()

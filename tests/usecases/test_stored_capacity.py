@@ -28,7 +28,7 @@ from velodrome.run.racing.session import ImpossibleError
 from velodrome.usecases import bench
 from velodrome.usecases.bench import Bench, trial_of
 from velodrome.usecases.capacity import Search, judge_stored, run_search
-from velodrome.usecases.quiet import Quiet
+from velodrome.usecases.events import Events
 from velodrome.usecases.recording import NotStoredError, Record, header
 
 STACKS = catalog.stacks()
@@ -101,7 +101,7 @@ def begun(search: Search) -> Header:
 def run(world: World, search: Search = SEARCH, before: Results | None = None) -> RateCapacity | Knee:
     world.record = Record(before=before)
     lab: Lab = SimpleNamespace(stacks=STACKS)  # type: ignore[assignment]
-    return run_search(search, lab, Quiet(), world.record)
+    return run_search(search, lab, Events(), world.record)
 
 
 def killed(world: World, search: Search = SEARCH, before: Results | None = None) -> Results:

@@ -18,7 +18,7 @@ from velodrome.usecases import workers
 from velodrome.usecases.apps import AppSpec, ServedSpec, prepare_app
 from velodrome.usecases.bench import UNLIMITED, trial_of
 from velodrome.usecases.compare import CompareSpec, compare
-from velodrome.usecases.quiet import Quiet
+from velodrome.usecases.events import Events
 from velodrome.usecases.terms import Terms
 
 ASGI_APP = """async def application(scope, receive, send):
@@ -34,7 +34,7 @@ ASGI_APP = """async def application(scope, receive, send):
 """
 
 
-class Heard(Quiet):
+class Heard(Events):
     """Remembers what is reported before and between trials."""
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ def settled(folder: Path, fault: str, at: int, counts: tuple[int, ...]) -> Worke
     with prepare_app(spec, (path,), lambda _: None) as served:
         trial = trial_of("planted", served.recipe, Contestant("planted"), UNLIMITED, app=served.app)
         results: list[Result] = []
-        with open_lab([trial], served.lab, "planted", Quiet()) as lab:
+        with open_lab([trial], served.lab, "planted", Events()) as lab:
             results += workers.settle(
                 trial, workers.loads(3000.0, fresh=True, connections=40), counts, session_runner(lab)
             )
@@ -111,7 +111,7 @@ def test_a_comparison_recommends_the_next_best_and_judging_again_does_too(tmp_pa
     ]
     assert any(reason.startswith("quick is not recommended") for reason in answer.why)
     assert sum(line.startswith("checking") for line in heard.lines) == 2
-    again = compare(CompareSpec((app(tmp_path),), terms, stacks, resume=True), tmp_path / "out", Quiet())
+    again = compare(CompareSpec((app(tmp_path),), terms, stacks, resume=True), tmp_path / "out", Events())
     assert len(store.read(again.folder).checks) == len(results.checks)
 
 
@@ -120,7 +120,7 @@ def test_a_comparison_recommends_the_next_best_and_judging_again_does_too(tmp_pa
 def test_uvicorn_on_asyncio_with_two_workers_waits_for_delayed_acknowledgements(tmp_path: Path) -> None:
     """Kludex/uvicorn#3149, in the version that the stack pins: its second worker's listener lacks TCP_NODELAY."""
     terms = Terms(blocks=1, seconds=1.0, stacks=("uvicorn-h11", "hypercorn"))
-    raced = compare(CompareSpec((app(tmp_path, ASGI_APP),), terms), tmp_path / "out", Quiet())
+    raced = compare(CompareSpec((app(tmp_path, ASGI_APP),), terms), tmp_path / "out", Events())
     results = store.read(raced.folder)
     (answer,) = verdict.judge([results], raced.race.lab.stacks).answers
     by_label = {check.contestant: check for check in answer.checks}

@@ -33,7 +33,7 @@ from velodrome.usecases.apps import ServedSpec
 from velodrome.usecases.diagnose import BUDGET_S as DEFAULT_BUDGET_S
 from velodrome.usecases.diagnose import DoctorSpec, Sentences, diagnose
 from velodrome.usecases.diagnose_on_hosts import diagnose_over
-from velodrome.usecases.quiet import Quiet
+from velodrome.usecases.events import Events
 from velodrome.usecases.terms import Knobs
 
 BUDGET_S = 180.0
@@ -68,7 +68,7 @@ def specification(cell: Cell, only: tuple[str, ...] = (), budget_s: float | None
 def examined(cell: Cell, only: tuple[str, ...] = (), budget_s: float | None = None) -> Examined:
     """Return what the doctor finds on the app of a cell."""
     with paid(cell.quota) if cell.quota else nullcontext():
-        return Examined(diagnose(specification(cell, only, budget_s), Quiet()))
+        return Examined(diagnose(specification(cell, only, budget_s), Events()))
 
 
 def examined_here(

@@ -15,7 +15,7 @@ from velodrome.run.faults import refusals
 from velodrome.usecases import diagnose as doctor
 from velodrome.usecases.apps import ServedSpec
 from velodrome.usecases.diagnose import BUDGET_S, DoctorSpec
-from velodrome.usecases.quiet import Quiet
+from velodrome.usecases.events import Events
 from velodrome.usecases.terms import Knobs
 
 
@@ -114,4 +114,4 @@ def diagnose(
         keys=None if keys is None else Path(keys),
         send=send,
     )
-    return Examined(doctor.diagnose(spec, Quiet()))
+    return Examined(doctor.diagnose(spec, Events()))

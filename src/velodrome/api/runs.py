@@ -41,7 +41,7 @@ from velodrome.usecases import diff as revising
 from velodrome.usecases import race as racing
 from velodrome.usecases.compare import CompareSpec
 from velodrome.usecases.diff import DiffSpec
-from velodrome.usecases.quiet import Quiet
+from velodrome.usecases.events import Events
 from velodrome.usecases.race import RaceSpec
 from velodrome.usecases.terms import Terms
 
@@ -187,7 +187,7 @@ def race(
         keys=None if keys is None else Path(keys),
         on=OnHosts(server_on, tuple(load_from), third_party_on),
     )
-    return read(racing.race(spec, trusting(trust), folder_of(out), Quiet()).folder)
+    return read(racing.race(spec, trusting(trust), folder_of(out), Events()).folder)
 
 
 DEFAULTS = Terms()
@@ -259,7 +259,7 @@ def compare(
         send=send,
         revision=revision,
     )
-    return read(comparing.compare(spec, folder_of(out), Quiet()).folder)
+    return read(comparing.compare(spec, folder_of(out), Events()).folder)
 
 
 @dataclass(frozen=True)
@@ -389,7 +389,7 @@ def raced(
         wait,
     )
     where = Path(out) if out is not None else scratch.make_folder("api") / "run"
-    return revising.diff(spec, looked, where, Quiet())
+    return revising.diff(spec, looked, where, Events())
 
 
 @refusals()

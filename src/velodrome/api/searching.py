@@ -31,7 +31,7 @@ from velodrome.usecases import capacity as searching
 from velodrome.usecases import tune as tuning
 from velodrome.usecases.apps import ServedSpec
 from velodrome.usecases.capacity import CapacitySpec
-from velodrome.usecases.quiet import Quiet
+from velodrome.usecases.events import Events
 from velodrome.usecases.terms import Knobs, refuse_arrivals, refuse_rate
 from velodrome.usecases.tune import TuneSpec
 
@@ -187,7 +187,7 @@ def capacity(
         resume,
         None if budget is None else budget_of(budget),
     )
-    found = searching.capacity(spec, Quiet())
+    found = searching.capacity(spec, Events())
     return Capacity(f"{found.called} · {found.name}", found.found)
 
 
@@ -249,4 +249,4 @@ def tune(
         "" if agents is None else str(agents),
         None if keys is None else Path(keys),
     )
-    return Tuning(tuning.tune(spec, Quiet()))
+    return Tuning(tuning.tune(spec, Events()))

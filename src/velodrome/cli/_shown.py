@@ -18,12 +18,12 @@ from velodrome.report import recommendation, searches
 from velodrome.report.terminal import RaceView
 from velodrome.run.racing.store import NAME
 from velodrome.usecases import judge
+from velodrome.usecases.events import Events
 from velodrome.usecases.judge import Judged
-from velodrome.usecases.quiet import Quiet
 from velodrome.usecases.race import Race, Raced
 
 
-class Shown(Quiet):
+class Shown(Events):
     """Shows a race on standard output; its verdict and reports follow when it has ended."""
 
     def __init__(self, *, paste: bool = False) -> None:
@@ -74,7 +74,7 @@ class Shown(Quiet):
             raise NothingMeasuredError(str(raced.folder / NAME))
 
 
-class BlockLines(Quiet):
+class BlockLines(Events):
     """Writes a line for each result to standard error, where a report on standard output is not disturbed."""
 
     def __init__(self) -> None:
@@ -104,7 +104,7 @@ class BlockLines(Quiet):
         )
 
 
-class CapacityLines(NumberedLines, Quiet):
+class CapacityLines(NumberedLines, Events):
     """Writes each load of a capacity search to standard error."""
 
     def said(self, sentence: str) -> None:
@@ -120,7 +120,7 @@ class CapacityLines(NumberedLines, Quiet):
         self.line(searches.sample_line(sample, measured.load.sent.p50 if measured else None))
 
 
-class TuningLines(NumberedLines, Quiet):
+class TuningLines(NumberedLines, Events):
     """Writes each load of a tuning to standard error."""
 
     def said(self, sentence: str) -> None:

@@ -67,7 +67,7 @@ def command(
         from velodrome.report import searches  # noqa: PLC0415
         from velodrome.usecases import capacity  # noqa: PLC0415
         from velodrome.usecases.apps import refuse_unknown  # noqa: PLC0415
-        from velodrome.usecases.quiet import Quiet  # noqa: PLC0415
+        from velodrome.usecases.events import Events  # noqa: PLC0415
         from velodrome.usecases.terms import Knobs  # noqa: PLC0415
 
     knobs = Knobs(workers, threads, loop, tuple(knob or ()))
@@ -96,7 +96,7 @@ def command(
         budget_s=server.budget(budget) if budget else None,
     )
     if dry_run:
-        server.show_plan(capacity.dry_run(spec, Quiet()), as_json=as_json)
+        server.show_plan(capacity.dry_run(spec, Events()), as_json=as_json)
         return
     done = capacity.capacity(spec, CapacityLines())
     if as_json:

@@ -74,7 +74,7 @@ def command(
         from velodrome.run.lab import OnHosts  # noqa: PLC0415
         from velodrome.usecases import compare  # noqa: PLC0415
         from velodrome.usecases.apps import split_stacks  # noqa: PLC0415
-        from velodrome.usecases.quiet import Quiet  # noqa: PLC0415
+        from velodrome.usecases.events import Events  # noqa: PLC0415
 
     server.check_folder(out, resume=resume)
     mix = apps.mix(context.params)
@@ -105,7 +105,7 @@ def command(
         revision,
     )
     if dry_run:
-        server.show_plan(compare.dry_run(spec, out, Quiet()))
+        server.show_plan(compare.dry_run(spec, out, Events()))
         return
     with Shown(paste=paste) as shown:
         compare.compare(spec, out, shown)

@@ -120,7 +120,7 @@ def command(
         from velodrome.run.racing import store  # noqa: PLC0415
         from velodrome.usecases import diff  # noqa: PLC0415
         from velodrome.usecases.apps import split_stacks  # noqa: PLC0415
-        from velodrome.usecases.quiet import Quiet  # noqa: PLC0415
+        from velodrome.usecases.events import Events  # noqa: PLC0415
 
     check_paths([("--out", out)])
     criteria = regression.criteria(
@@ -153,7 +153,7 @@ def command(
             wait,
         )
         if dry_run:
-            server.show_plan(diff.dry_run(spec, Quiet()), as_json=form == "json")
+            server.show_plan(diff.dry_run(spec, Events()), as_json=form == "json")
             return
         found = diff.diff(spec, criteria, run, BlockLines())
     else:

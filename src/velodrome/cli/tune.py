@@ -69,7 +69,7 @@ def command(
         from velodrome.cli._shown import TuningLines  # noqa: PLC0415
         from velodrome.report import recommendation  # noqa: PLC0415
         from velodrome.usecases import tune  # noqa: PLC0415
-        from velodrome.usecases.quiet import Quiet  # noqa: PLC0415
+        from velodrome.usecases.events import Events  # noqa: PLC0415
 
     server.check_either(out, resume)
     goal = _goal(wanted, server.rate("--rate", rate))
@@ -92,7 +92,7 @@ def command(
         keys=Path(keys) if keys else None,
     )
     if dry_run:
-        server.show_plan(tune.dry_run(spec, Quiet()), as_json=as_json)
+        server.show_plan(tune.dry_run(spec, Events()), as_json=as_json)
         return
     found = tune.tune(spec, TuningLines())
     print(json.dumps(recommendation.document(found)) if as_json else "\n".join(recommendation.lines(found)))

@@ -1,5 +1,7 @@
 """Requests in flight that are lost when the server is stopped, as it is at every deployment."""
 
+from dataclasses import replace
+
 from velodrome.diagnoses.fault import Absent, Counting, Fault, Screened, counting, losing
 from velodrome.model.diagnosis import Cure, Probe
 from velodrome.model.symptoms import Setting, Symptoms
@@ -9,7 +11,8 @@ LEAST = 0.05
 
 def look(setting: Setting) -> Probe:
     """Stop the server under load."""
-    return losing("the server gets the signal to stop (SIGTERM)", "stops", worth=2 * LEAST, ends=True)
+    probe = losing("the server gets the signal to stop (SIGTERM)", "stops", worth=2 * LEAST, ends=True)
+    return replace(probe, settings={**probe.settings, "read": 1}) if setting.awaits else probe
 
 
 def screen(seen: Symptoms) -> Screened:

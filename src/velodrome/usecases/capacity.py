@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Protocol
 
 from velodrome.guest.stack import Stack
 from velodrome.judge.load_figures import figures_of
@@ -65,7 +64,7 @@ from velodrome.usecases import apps
 from velodrome.usecases import race as races
 from velodrome.usecases.apps import Served, ServedSpec
 from velodrome.usecases.bench import SECONDS, UNLIMITED, Bench, alone_load, closed_load, trial_of
-from velodrome.usecases.quiet import Quiet
+from velodrome.usecases.events import Events
 from velodrome.usecases.recording import (
     AROUND_S,
     LEAST_PROOF_S,
@@ -151,7 +150,7 @@ class Searched:
         return f"{self.called} · {self.name}: {self.about}{over}"
 
 
-def capacity(spec: CapacitySpec, follower: Quiet) -> Searched:
+def capacity(spec: CapacitySpec, follower: Events) -> Searched:
     """Search the highest rate at which the SLO holds, or the knee of a closed loop, and store each load.
 
     Raises what is wrong with the app, UnknownNameError, UnknownKnobError, NoServerError, BusyError, and what
@@ -183,7 +182,7 @@ def judge_stored(results: Results, stacks: Mapping[str, Stack], folder: str = ""
     record.replay()
     trial = search.trial
     with Bench(trial, None, search.seconds, record=record, arrivals=search.arrivals) as bench:
-        found = _search(search, _Loads(bench, record, search.budget), stacks, Quiet())
+        found = _search(search, _Loads(bench, record, search.budget), stacks, Events())
     named = suspects(results.trials, stacks, machine_cpus(results.header))
     return _name_result(trial, replace(found, folder=folder, suspects=named), stacks)
 
@@ -195,7 +194,7 @@ def _name_result(trial: Trial, found: RateCapacity | Knee, stacks: Mapping[str, 
 
 @contextmanager
 def _prepare(
-    spec: CapacitySpec, follower: Quiet, *, commands: bool = True
+    spec: CapacitySpec, follower: Events, *, commands: bool = True
 ) -> Iterator[tuple[Served, "Search"]]:
     """Yield what is served, and what is searched of it. Raises as `capacity` does."""
     with apps.prepare_on(spec.served, spec.stack, spec.knobs, follower.said, commands=commands) as (
@@ -212,7 +211,7 @@ def _prepare(
         )
 
 
-def dry_run(spec: CapacitySpec, follower: Quiet) -> RunPlan:
+def dry_run(spec: CapacitySpec, follower: Events) -> RunPlan:
     """Return what `capacity` would start: the loads it begins with, and how the search goes on from there.
 
     The app is imported to see what it is; its user's commands do not run. Raises as `capacity` does.
@@ -255,16 +254,6 @@ def dry_run(spec: CapacitySpec, follower: Quiet) -> RunPlan:
 
 def _shares(shares: Sequence[float]) -> str:
     return ", ".join(f"{share * 100:g}" for share in shares) + " %"
-
-
-class Follower(Preparing, Protocol):
-    """Whoever shows a search while it runs; on resume it first gets what was there already."""
-
-    def tried(self, probe: Probe, measured: Measurement | None) -> None:
-        """Report each rate that was tried; no measurement: the server died."""
-
-    def sampled(self, sample: Sample, measured: Measurement | None) -> None:
-        """Report each closed loop that was run."""
 
 
 # --- What is searched, and in how much time.
@@ -360,7 +349,7 @@ def _hold(search: Search, lab: Lab, follower: Preparing, wait_s: float | None) -
         yield ready
 
 
-def run_search(search: Search, lab: Lab, follower: Follower, record: Record) -> RateCapacity | Knee:
+def run_search(search: Search, lab: Lab, follower: Events, record: Record) -> RateCapacity | Knee:
     """Return what the search comes to in a lab that is ready; measured is what the record has not.
 
     Raises as `highest` does, and ResultsError where the record has other loads than the search makes.
@@ -383,7 +372,7 @@ def highest(
     trial: Trial,
     lab: Lab,
     demands: Demands,
-    follower: Follower,
+    follower: Events,
     *,
     seconds: float = SECONDS,
     rates: RateSearch = LOOK_FIRST,
@@ -426,7 +415,7 @@ class _Loads:
 
 
 def _search(
-    search: Search, loads: _Loads, stacks: Mapping[str, Stack], follower: Follower
+    search: Search, loads: _Loads, stacks: Mapping[str, Stack], follower: Events
 ) -> RateCapacity | Knee:
     """Return what the search comes to."""
     searching = (_Counts if search.closed else _Rates)(search, loads, follower)
@@ -457,7 +446,7 @@ def _bottom(best: Measurement, who: Contestant, stack: Stack) -> Bottom:
 class _Rates:
     """The search for the highest rate, and what is measured once that is known."""
 
-    def __init__(self, search: Search, loads: _Loads, follower: Follower) -> None:
+    def __init__(self, search: Search, loads: _Loads, follower: Events) -> None:
         self._search, self._loads, self._follower = search, loads, follower
         self._bench, self._budget, self._demands = loads.bench, loads.budget, search.demands
         self._took: list[float] = []
@@ -658,7 +647,7 @@ class _Rates:
 class _Counts:
     """The search for the connections at which throughput stops rising, and the law that all of them follow."""
 
-    def __init__(self, search: Search, loads: _Loads, follower: Follower) -> None:
+    def __init__(self, search: Search, loads: _Loads, follower: Events) -> None:
         self._search, self._bench, self._follower = search, loads.bench, follower
         self._samples: list[Sample] = []
         self.best: Measurement | None = None

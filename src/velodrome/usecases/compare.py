@@ -52,7 +52,7 @@ from velodrome.usecases.apps import (
     stacks_for,
     unread_settings,
 )
-from velodrome.usecases.quiet import Quiet
+from velodrome.usecases.events import Events
 from velodrome.usecases.race import Raced
 from velodrome.usecases.terms import BLOCKS, Terms, read
 
@@ -88,7 +88,7 @@ LOOK_S = 1.5
 LOOK_WARMUP_S = 0.5
 
 
-def compare(spec: CompareSpec, out: Path | None, follower: Quiet) -> Raced:
+def compare(spec: CompareSpec, out: Path | None, follower: Events) -> Raced:
     """Look at each app and race all stacks that can serve it into `out`, or a folder of `runs/`.
 
     Raises what is wrong with an app, UnknownNameError, NoStackFitsError, BusyError, and what `race.hosts_of` and
@@ -122,7 +122,9 @@ def _only_hosts_have(spec: CompareSpec) -> bool:
     return not spec.send and not spec.revision and only_hosts_have(spec.apps[0], spec.agents)
 
 
-def _as_user_of(spec: CompareSpec, follower: Quiet, *, commands: bool = True) -> AbstractContextManager[None]:
+def _as_user_of(
+    spec: CompareSpec, follower: Events, *, commands: bool = True
+) -> AbstractContextManager[None]:
     """Do everything as the user of the app, between the user's `commands`; nothing of that where it is not here."""
     if _only_hosts_have(spec):
         return nullcontext()
@@ -139,7 +141,7 @@ def _source(spec: CompareSpec) -> Iterator[Revision | None]:
         yield found
 
 
-def dry_run(spec: CompareSpec, out: Path | None, follower: Quiet) -> RunPlan:
+def dry_run(spec: CompareSpec, out: Path | None, follower: Events) -> RunPlan:
     """Return what `compare` would start. The app is imported to see what it is; the user's commands do not run.
 
     Raises what `compare` does before it starts anything.
@@ -192,7 +194,7 @@ class _Field:
     """Hosts that run it; None: this machine does."""
 
 
-def _found(spec: CompareSpec, source: Revision | None, follower: Quiet) -> tuple[tuple[App, ...], str]:
+def _found(spec: CompareSpec, source: Revision | None, follower: Events) -> tuple[tuple[App, ...], str]:
     """Return what the apps are, and the version of the first one's interpreter."""
     if _only_hosts_have(spec):
         from velodrome.usecases import look_on_hosts  # noqa: PLC0415 - most apps are here
@@ -205,7 +207,7 @@ def _found(spec: CompareSpec, source: Revision | None, follower: Quiet) -> tuple
 def _field(
     spec: CompareSpec,
     looked: tuple[tuple[App, ...], str],
-    follower: Quiet,
+    follower: Events,
     elsewhere: Elsewhere | None = None,
 ) -> _Field:
     found, version = looked
@@ -316,7 +318,7 @@ def two_digits(rate: float) -> float:
     return round(math.floor(rate / step + 1e-9) * step, 9)
 
 
-def _look_at_apps(field: _Field, where: Path, follower: Quiet) -> Mapping[str, Look]:
+def _look_at_apps(field: _Field, where: Path, follower: Events) -> Mapping[str, Look]:
     """Return what the look at each app found, by question; measure it unless this run has it. Raises as `compare`."""
     resumed, found = field.spec.resume, where / LOOK / store.NAME
     begun = _begun_study(where) if resumed else None
@@ -396,10 +398,10 @@ def _looks_of(begun: Study | None) -> Mapping[str, Look]:
     )
 
 
-class _Looking(Quiet):
+class _Looking(Events):
     """Says a line for each contestant that was looked at; nothing of it is ranked."""
 
-    def __init__(self, follower: Quiet, called: Mapping[str, str]) -> None:
+    def __init__(self, follower: Events, called: Mapping[str, str]) -> None:
         self._follower, self._called = follower, called
 
     def preparing(self, text: str) -> None:

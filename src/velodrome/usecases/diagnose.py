@@ -82,7 +82,7 @@ from velodrome.usecases import apps
 from velodrome.usecases.apps import Served, ServedSpec
 from velodrome.usecases.bench import UNLIMITED, trial_of
 from velodrome.usecases.capacity import Search, run_search
-from velodrome.usecases.quiet import Quiet
+from velodrome.usecases.events import Events
 from velodrome.usecases.recording import Record
 from velodrome.usecases.screen_evidence import screen_evidence
 from velodrome.usecases.suspects import setting_of, symptoms
@@ -156,7 +156,7 @@ class DoctorSpec:
     """Send the app's folder there, without what git ignores."""
 
 
-class Sentences(Quiet):
+class Sentences(Events):
     """Writes what goes on in an examination as sentences."""
 
     def __init__(self, tell: Callable[[str], None]) -> None:
@@ -196,7 +196,7 @@ def choose_faults(only: tuple[str, ...], skip: tuple[str, ...]) -> dict[str, Fau
     return chosen
 
 
-def diagnose(spec: DoctorSpec, follower: Quiet) -> Examination:
+def diagnose(spec: DoctorSpec, follower: Events) -> Examination:
     """Examine an app on a stack.
 
     Raises what is wrong with the app, TooSlowError, UnknownNameError, UnknownKnobError, NoServerError, BusyError; with
@@ -243,7 +243,7 @@ def diagnose(spec: DoctorSpec, follower: Quiet) -> Examination:
 
 
 @contextmanager
-def _prepare(spec: DoctorSpec, follower: Quiet) -> Iterator[tuple[Served, Trial]]:
+def _prepare(spec: DoctorSpec, follower: Events) -> Iterator[tuple[Served, Trial]]:
     with apps.prepare_on(spec.served, spec.stack, spec.knobs, follower.said) as (served, who):
         yield (
             served,
@@ -298,7 +298,7 @@ class Case:
     """One app on one stack while it is examined."""
 
     def __init__(
-        self, trial: Trial, lab: Lab, faults: Mapping[str, Fault], deadline: float, follower: Quiet
+        self, trial: Trial, lab: Lab, faults: Mapping[str, Fault], deadline: float, follower: Events
     ) -> None:
         """`deadline` is on the clock of `time.monotonic`; the screens of the app as it is are made in any case."""
         self.diagnoses: list[Diagnosis] = []
@@ -395,7 +395,7 @@ class Case:
                 warm.daemon = True
                 warm.start()
                 try:
-                    found = run_search(search, lab, Quiet(), Record())
+                    found = run_search(search, lab, Events(), Record())
                 finally:
                     warm.cancel()
                     warm.join()

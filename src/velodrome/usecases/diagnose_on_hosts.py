@@ -25,7 +25,7 @@ from velodrome.run.cluster.apart import Channel
 from velodrome.run.supervision.undisturbed import stoppable
 from velodrome.usecases.apps import may_hold_secrets, named_absolutely
 from velodrome.usecases.diagnose import DoctorSpec, Sentences, choose_faults, diagnose
-from velodrome.usecases.quiet import Quiet
+from velodrome.usecases.events import Events
 
 GIVEN = "examinations"
 """What a host is given (`holding.RACES`)."""
@@ -33,7 +33,7 @@ GIVEN = "examinations"
 # --- The command.
 
 
-def diagnose_there(spec: DoctorSpec, follower: Quiet) -> Examination:
+def diagnose_there(spec: DoctorSpec, follower: Events) -> Examination:
     """Examine one app on the first host that is free.
 
     Raises what `diagnose_over` does, and ExaminationRefusedError for what is wrong with the app there.
@@ -46,7 +46,7 @@ def diagnose_there(spec: DoctorSpec, follower: Quiet) -> Examination:
 
 
 def diagnose_over(
-    specs: Sequence[DoctorSpec], agents: str, keys: Path | None, follower: Quiet
+    specs: Sequence[DoctorSpec], agents: str, keys: Path | None, follower: Events
 ) -> Iterator[tuple[int, Examination | ExaminationRefusedError]]:
     """Yield the number of a specification, and what its examination came to, as the hosts get done with them.
 

@@ -34,7 +34,7 @@ from velodrome.run.racing import store
 from velodrome.run.racing.plan import RunPlan, plan_of, seat
 from velodrome.usecases import apps, compare, race
 from velodrome.usecases.apps import AppSpec
-from velodrome.usecases.quiet import Quiet
+from velodrome.usecases.events import Events
 from velodrome.usecases.suspects import machine_cpus, suspects
 from velodrome.usecases.terms import Terms, refuse_count
 
@@ -59,7 +59,7 @@ class DiffSpec:
     """Wait while another velodrome measures."""
 
 
-def diff(spec: DiffSpec, criteria: DiffCriteria, out: Path | None, follower: Quiet) -> Diff:
+def diff(spec: DiffSpec, criteria: DiffCriteria, out: Path | None, follower: Events) -> Diff:
     """Check both revisions out, race them into `out`, or a folder of `runs/`, and compare them.
 
     Raises GitError, RevisionError, NotFromRevisionError and what a race raises.
@@ -82,7 +82,7 @@ def diff(spec: DiffSpec, criteria: DiffCriteria, out: Path | None, follower: Qui
 
 
 @contextmanager
-def _prepare(spec: DiffSpec, follower: Quiet) -> Iterator[tuple[Study, Lab]]:
+def _prepare(spec: DiffSpec, follower: Events) -> Iterator[tuple[Study, Lab]]:
     """Check both revisions out, and yield the study of them with its lab. Raises as `diff` does."""
     refuse_count("blocks", spec.blocks)
     with revisions.check_out(apps.folder(spec.app.cwd), (spec.before, spec.after)) as found:
@@ -97,7 +97,7 @@ def _prepare(spec: DiffSpec, follower: Quiet) -> Iterator[tuple[Study, Lab]]:
         yield study, lab
 
 
-def dry_run(spec: DiffSpec, follower: Quiet) -> RunPlan:
+def dry_run(spec: DiffSpec, follower: Events) -> RunPlan:
     """Return what `diff` would start. The app is imported at both revisions to see what it is.
 
     Its user's commands do not run. Raises as `diff` does.
@@ -176,7 +176,7 @@ def race_revisions(
     study: Study,
     lab: Lab,
     folder: Path,
-    follower: Quiet,
+    follower: Events,
     *,
     criteria: DiffCriteria = EVERYTHING,
     budget_s: float = BUDGET_S,
@@ -213,7 +213,7 @@ def race_revisions(
         report(f"not settled after {there} blocks, so {wanted - there} more: {found.sentence}")
 
 
-def _run(plan: racing.Race, lab: Lab, follower: Quiet) -> None:
+def _run(plan: racing.Race, lab: Lab, follower: Events) -> None:
     try:
         with giving(plan.out):
             race.driven(plan, lab, follower)

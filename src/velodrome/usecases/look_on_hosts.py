@@ -30,14 +30,14 @@ from velodrome.usecases.apps import (
     named_absolutely,
     sealed_requests,
 )
-from velodrome.usecases.quiet import Quiet
+from velodrome.usecases.events import Events
 
 GIVEN = "looks"
 """What a host is given (`holding.RACES`)."""
 
 
 def look_there(
-    specs: Sequence[AppSpec], agents: str, keys: Path | None, on: OnHosts, follower: Quiet
+    specs: Sequence[AppSpec], agents: str, keys: Path | None, on: OnHosts, follower: Events
 ) -> tuple[tuple[App, ...], str]:
     """Return what apps are on the host that serves them, and the version of the first one's interpreter there.
 

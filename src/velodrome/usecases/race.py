@@ -50,7 +50,7 @@ from velodrome.run.racing import store
 from velodrome.run.racing.plan import RunPlan, seat
 from velodrome.run.racing.race import Elsewhere
 from velodrome.usecases import workers
-from velodrome.usecases.quiet import Quiet
+from velodrome.usecases.events import Events
 from velodrome.usecases.studies import Trust, load_study
 from velodrome.usecases.terms import refuse_count
 
@@ -213,7 +213,7 @@ def plan_race(spec: RaceSpec, trust: Trust) -> Race:
     return Race(study, laid_out, lab, spec.python, spec.resume, spec.redo, spec.wait, partial=partial)
 
 
-def race(spec: RaceSpec, trust: Trust, out: Path | None, follower: Quiet) -> Raced:
+def race(spec: RaceSpec, trust: Trust, out: Path | None, follower: Events) -> Raced:
     """Race a study into `out`, or a folder of `runs/`. Raises what `plan_race`, `hosts_of` and `run` do."""
     found, where = _place(spec, trust, out)
     with hosts_of(spec.agents, spec.keys, on=spec.on, user=spec.user) as elsewhere:
@@ -332,7 +332,7 @@ def _place(spec: RaceSpec, trust: Trust, out: Path | None) -> tuple[Race, Path]:
     return found, where
 
 
-def run(race: Race, where: Path, follower: Quiet) -> Raced:
+def run(race: Race, where: Path, follower: Events) -> Raced:
     """Race what is laid out into a folder. Raises what `driven` does."""
     with giving(where):
         follower.begins(race)
@@ -351,7 +351,7 @@ def run(race: Race, where: Path, follower: Quiet) -> Raced:
 
 
 def driven(
-    race: racing.Race, lab: Lab, follower: Quiet, warn: Callable[[str], None] | None = None
+    race: racing.Race, lab: Lab, follower: Events, warn: Callable[[str], None] | None = None
 ) -> racing.Finished:
     """Take all steps of a race and show them; then check the leaders, where its study says so. Raises what
     `racing.start` does.
@@ -376,7 +376,7 @@ def driven(
     return running.finished
 
 
-def _show(step: racing.Step, follower: Quiet) -> None:
+def _show(step: racing.Step, follower: Events) -> None:
     match step:
         case racing.Begins(Trial() as trial):
             follower.profile_started(trial)
@@ -402,7 +402,7 @@ def _learn(where: Path, stacks: Mapping[str, Stack]) -> None:
     known_noise.keep(found.header.machine, learn(found, stacks))
 
 
-def aside(race: Race, where: Path, follower: Quiet) -> Results:
+def aside(race: Race, where: Path, follower: Events) -> Results:
     """Race into a folder what no verdict is given of, and return all of it. Raises what `driven` does."""
     with giving(where):
         # What an app answers wrongly is reported of the race that comes after it.

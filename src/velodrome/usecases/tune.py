@@ -81,7 +81,7 @@ from velodrome.model.tuning import (
 from velodrome.model.workers import WorkerCheck
 from velodrome.plan.matrix import grid, neighbours
 from velodrome.run.lab import Lab
-from velodrome.run.racing.opening import Preparing, open_lab
+from velodrome.run.racing.opening import open_lab
 from velodrome.run.racing.plan import RunPlan, plan_of, seat
 from velodrome.run.racing.race import AT_START, MOST_WRONG, session_runner
 from velodrome.run.racing.session import Refused, most_telling, refusal
@@ -90,7 +90,7 @@ from velodrome.usecases import apps, workers
 from velodrome.usecases import race as races
 from velodrome.usecases.apps import Served, ServedSpec
 from velodrome.usecases.bench import UNLIMITED, Bench, alone_load, not_served, of_rate, trial_of, why_nothing
-from velodrome.usecases.quiet import Quiet
+from velodrome.usecases.events import Events
 from velodrome.usecases.recording import (
     AROUND_S,
     LEAST_PROOF_S,
@@ -340,13 +340,6 @@ RACE = (Purpose.ALONE, Purpose.CLOSED, Purpose.RATE)
 # --- Measuring.
 
 
-class Follower(Preparing, Protocol):
-    """Whoever shows the race while it runs."""
-
-    def observed(self, candidate: Candidate, observed: Observation) -> None:
-        """Report each load; on resume first those that were there already."""
-
-
 class Benches:
     """Measures loads of any candidate; the server of the last one stays up until another is requested."""
 
@@ -354,7 +347,7 @@ class Benches:
         self,
         template: Trial,
         lab: Lab,
-        follower: Follower,
+        follower: Events,
         record: Record,
         progress: Progress,
         *,
@@ -539,7 +532,7 @@ class TuneSpec:
     """Folder of the certificates for that; None: the usual one."""
 
 
-def tune(spec: TuneSpec, follower: Quiet) -> Recommendation:
+def tune(spec: TuneSpec, follower: Events) -> Recommendation:
     """Search the stack and settings with the most capacity at the SLO, or the least CPU or memory for a rate.
 
     Raises what is wrong with the app, UnknownNameError, NoStackFitsError, BusyError, what `open_record` does, and what
@@ -558,7 +551,7 @@ def tune(spec: TuneSpec, follower: Quiet) -> Recommendation:
 
 
 def _served(
-    spec: TuneSpec, extra: Sequence[str], follower: Quiet, *, commands: bool
+    spec: TuneSpec, extra: Sequence[str], follower: Events, *, commands: bool
 ) -> AbstractContextManager[Served]:
     """Yield what is served, with the user's `commands` around the block; where only hosts have it, they look at it."""
     app = spec.served.app
@@ -571,7 +564,7 @@ def _served(
 
 
 @contextmanager
-def _prepare(spec: TuneSpec, follower: Quiet, *, commands: bool = True) -> Iterator[tuple[Served, "Search"]]:
+def _prepare(spec: TuneSpec, follower: Events, *, commands: bool = True) -> Iterator[tuple[Served, "Search"]]:
     """Yield what is served, and what is searched of it. Raises as `tune` does."""
     names, extra = apps.split_stacks(spec.stacks)
     with _served(spec, extra, follower, commands=commands) as served:
@@ -595,7 +588,7 @@ def _prepare(spec: TuneSpec, follower: Quiet, *, commands: bool = True) -> Itera
         )
 
 
-def dry_run(spec: TuneSpec, follower: Quiet) -> RunPlan:
+def dry_run(spec: TuneSpec, follower: Events) -> RunPlan:
     """Return what `tune` would start: the first load of each stack, and how the search goes on from there.
 
     The app is imported to see what it is; its user's commands do not run. Raises as `tune` does.
@@ -687,7 +680,7 @@ class Search:
 def best_setting(
     search: Search,
     lab: Lab,
-    follower: Follower,
+    follower: Events,
     folder: Path,
     *,
     resume: bool = False,
@@ -727,7 +720,7 @@ def best_setting(
     return judge_stored(results, lab.stacks, str(folder), paste=search.paste)
 
 
-def take_up(search: Search, sought: Sought, record: Record, follower: Follower) -> "Replayed":
+def take_up(search: Search, sought: Sought, record: Record, follower: Events) -> "Replayed":
     """Return a search as far as it is stored, once the follower has heard of that."""
     replayed = Replayed(sought, search.trial.limits)
     for made in replayed.take(record.results):
@@ -764,7 +757,7 @@ class Deciding:
     stacks: Mapping[str, Stack]
     replayed: "Replayed"
     record: Record
-    follower: Follower
+    follower: Events
 
     def by(self, place: Place) -> None:
         """Measure until it is decided what to recommend, and that is proven."""

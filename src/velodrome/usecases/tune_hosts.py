@@ -49,7 +49,7 @@ from velodrome.run.racing.store import NAME
 from velodrome.run.supervision.undisturbed import stoppable
 from velodrome.usecases import race as races
 from velodrome.usecases.apps import folder as folder_of
-from velodrome.usecases.quiet import Quiet
+from velodrome.usecases.events import Events
 from velodrome.usecases.recording import Record, header, open_record
 from velodrome.usecases.tune import (
     Benches,
@@ -217,7 +217,7 @@ def reach_hosts(
 # --- The command: what is compared, on which host.
 
 
-def best_setting(spec: TuneSpec, search: Search, lab: Lab, follower: Quiet, folder: Path) -> Recommendation:
+def best_setting(spec: TuneSpec, search: Search, lab: Lab, follower: Events, folder: Path) -> Recommendation:
     """Search the best setting by the hosts of agents, and store each load in `folder`.
 
     Raises what `race.reach_hosts` and `Hosts.begin` of `run/cluster/handing.py` do, AgentsDifferError for hosts of

@@ -15,8 +15,8 @@ from velodrome.run.cluster import coordinator
 from velodrome.run.lab import OnHosts
 from velodrome.run.racing import store
 from velodrome.usecases.apps import AppSpec, only_hosts_have
+from velodrome.usecases.events import Events
 from velodrome.usecases.look_on_hosts import look_there
-from velodrome.usecases.quiet import Quiet
 from velodrome.usecases.race import BY_ROLES
 
 SECRET = "hunter22-hunter22"
@@ -103,10 +103,10 @@ def test_what_is_wrong_with_it_there_is_said_with_the_name_of_the_agent(address:
     (tmp_path / "shop.py").write_text(APP)
     for app, cwd in (("shop:nosuch", tmp_path), ("shop:app", tmp_path / "none")):
         with pytest.raises(ExaminationRefusedError) as error:
-            look_there([AppSpec(app, cwd=str(cwd))], address, None, BY_ROLES, Quiet())
+            look_there([AppSpec(app, cwd=str(cwd))], address, None, BY_ROLES, Events())
         assert (error.value.name, error.value.exit_code) == ("a", 2)
     with agent(address, "b"), pytest.raises(ExaminationRefusedError) as error:
-        look_there([AppSpec(app, cwd=str(cwd))], address, None, OnHosts(server="host-of-b"), Quiet())
+        look_there([AppSpec(app, cwd=str(cwd))], address, None, OnHosts(server="host-of-b"), Events())
     assert error.value.name == "b", "the host that is named to serve is the one that looks"
 
 

@@ -33,7 +33,7 @@ from velodrome.run.racing import store
 from velodrome.usecases import race
 from velodrome.usecases.apps import AppSpec
 from velodrome.usecases.compare import CompareSpec, compare
-from velodrome.usecases.quiet import Quiet
+from velodrome.usecases.events import Events
 from velodrome.usecases.race import RaceSpec
 from velodrome.usecases.studies import Trust
 from velodrome.usecases.terms import Terms
@@ -55,7 +55,7 @@ def study(blocks: int = 2, seconds: float = 0.2) -> Study:
     return Study("over-hosts", "A race over hosts", (question,), CONTESTANTS, blocks=blocks)
 
 
-class Seen(Quiet):
+class Seen(Events):
     """Keeps the messages, and does something at the first result."""
 
     def __init__(self, at_first: Callable[[Result], None] = lambda _: None) -> None:
@@ -106,7 +106,7 @@ def test_whole_blocks_run_on_each_host_and_are_judged_together(tmp_path: Path) -
     assert "2 hosts" in " ".join(verdict.notes)
     assert verdict.answers[0].standings[0].blocks_done == 2
     with pytest.raises(StudyChangedError, match="--agents"):
-        race.race(RaceSpec(study(3), resume=True), TRUST, raced.folder, Quiet())
+        race.race(RaceSpec(study(3), resume=True), TRUST, raced.folder, Events())
 
 
 @pytest.mark.exhaustive
@@ -119,7 +119,7 @@ def test_what_one_host_cannot_run_is_refused_before_anything_is_measured(tmp_pat
         app = AppSpec("shop:app", cwd=str(tmp_path), requests=())
         terms = Terms(seconds=0.5, blocks=1, stacks=("waitress",))
 
-        class Moves(Quiet):
+        class Moves(Events):
             """Takes the app away once the command has looked at it."""
 
             def said(self, sentence: str) -> None:
@@ -130,10 +130,10 @@ def test_what_one_host_cannot_run_is_refused_before_anything_is_measured(tmp_pat
             compare(CompareSpec((app,), terms, agents=address), tmp_path / "app", Moves())
         assert not (tmp_path / "app" / store.NAME).exists()
         with pytest.raises(AgentsRefuseRaceError, match=r"3\.99"):
-            race.race(RaceSpec(study(), python="3.99", agents=address), TRUST, tmp_path / "old", Quiet())
+            race.race(RaceSpec(study(), python="3.99", agents=address), TRUST, tmp_path / "old", Events())
         stack.enter_context(agent(address, "odd", ODD))
         with pytest.raises(AgentsDifferError, match=r"9\.9\.9"):
-            race.race(RaceSpec(study(), agents=address), TRUST, tmp_path / "odd", Quiet())
+            race.race(RaceSpec(study(), agents=address), TRUST, tmp_path / "odd", Events())
 
 
 @pytest.mark.exhaustive
@@ -150,7 +150,7 @@ def test_an_app_is_compared_over_hosts_and_its_secrets_are_stored_nowhere(tmp_pa
         address = stack.enter_context(coordinator.coordinating(HOST, 0, 0))
         for name in ("a", "b"):
             stack.enter_context(agent(address, name))
-        raced = compare(CompareSpec((app,), terms, agents=address), tmp_path / "run", Quiet())
+        raced = compare(CompareSpec((app,), terms, agents=address), tmp_path / "run", Events())
     assert raced.how == "complete"
     assert {*hosts_by_block(tmp_path / "run")} == {0, 1}
     measured = store.read(tmp_path / "run").trials
@@ -205,7 +205,7 @@ def test_with_nobody_left_what_is_known_is_kept_and_resume_goes_on(tmp_path: Pat
         kept = store.read(out)
         assert 0 < len(kept.trials) < 6
         stack.enter_context(agent(address, "c"))
-        raced = race.race(RaceSpec(study(3), agents=address, resume=True), TRUST, out, Quiet())
+        raced = race.race(RaceSpec(study(3), agents=address, resume=True), TRUST, out, Events())
         assert raced.how == "complete"
     hosts = hosts_by_block(out)
     assert sorted(hosts) == [0, 1, 2]
@@ -232,7 +232,7 @@ def test_an_agent_whose_command_is_gone_stops_its_block(tmp_path: Path) -> None:
         process = stack.enter_context(agent(address, "a"))
         code = (
             "import sys; from tests.run.cluster.test_blocks_over_hosts import *;"
-            f"race.race(RaceSpec(study(5, 20.0), agents={address!r}), TRUST, Path({str(tmp_path / 'run')!r}), Quiet())"
+            f"race.race(RaceSpec(study(5, 20.0), agents={address!r}), TRUST, Path({str(tmp_path / 'run')!r}), Events())"
         )
         command = subprocess.Popen([sys.executable, "-c", code], cwd=Path(__file__).parents[3])
         assert eventually(lambda: len(races_of(process.pid)) > 2, SOON_S)

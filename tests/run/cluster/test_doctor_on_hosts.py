@@ -27,7 +27,7 @@ from velodrome.run.cluster import coordinator
 from velodrome.usecases.apps import AppSpec, ServedSpec
 from velodrome.usecases.diagnose import DoctorSpec
 from velodrome.usecases.diagnose_on_hosts import diagnose_over, diagnose_there
-from velodrome.usecases.quiet import Quiet
+from velodrome.usecases.events import Events
 from velodrome.usecases.terms import Knobs
 
 APP = """
@@ -63,7 +63,7 @@ def spec(shop: Path, app: str) -> DoctorSpec:
     return DoctorSpec(ServedSpec(of_app), "uvicorn", budget_s=60, only=("blocking-call",))
 
 
-class Messages(Quiet):
+class Messages(Events):
     """Keeps the messages on the way to the result."""
 
     def __init__(self) -> None:
@@ -95,7 +95,7 @@ def test_a_specification_comes_to_a_host_as_it_is() -> None:
 def test_a_host_says_what_is_wrong_with_an_app_and_goes_on_with_the_next(shop: Path) -> None:
     specs = [spec(shop, "missing"), spec(shop / "nowhere", "well"), spec(shop, "missing")]
     with coordinator.coordinating(HOST, 0, 0) as address, agent(address, "a"):
-        found = dict(diagnose_over(specs, address, None, Quiet()))
+        found = dict(diagnose_over(specs, address, None, Events()))
     assert sorted(found) == [0, 1, 2]
     for refused in found.values():
         assert isinstance(refused, ExaminationRefusedError)
@@ -112,7 +112,7 @@ def test_a_folder_that_is_sent_is_examined_and_what_git_ignores_stays(shop: Path
     subprocess.run(["git", "init", "-q", str(shop)], check=True)
     specs = [spec(shop, "missing"), replace(spec(shop, "missing"), send=True)]
     with coordinator.coordinating(HOST, 0, 0) as address, agent(address, "a"):
-        found = dict(diagnose_over(specs, address, None, Quiet()))
+        found = dict(diagnose_over(specs, address, None, Events()))
     assert "AssertionError" in str(found[0])
     assert "'missing'" in str(found[1])
 
@@ -120,9 +120,9 @@ def test_a_folder_that_is_sent_is_examined_and_what_git_ignores_stays(shop: Path
 def test_what_is_unknown_or_has_nobody_is_refused_before_a_host_does_anything(shop: Path) -> None:
     with coordinator.coordinating(HOST, 0, 0) as address:
         with pytest.raises(UnknownNameError):
-            list(diagnose_over([replace(spec(shop, "well"), only=("hiccups",))], address, None, Quiet()))
+            list(diagnose_over([replace(spec(shop, "well"), only=("hiccups",))], address, None, Events()))
         with pytest.raises(NoAgentsError):
-            diagnose_there(replace(spec(shop, "well"), agents=address), Quiet())
+            diagnose_there(replace(spec(shop, "well"), agents=address), Events())
 
 
 def test_where_no_host_is_left_the_command_says_how_many_are_done(shop: Path) -> None:

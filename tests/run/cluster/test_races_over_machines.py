@@ -35,7 +35,7 @@ from velodrome.run.racing import store
 from velodrome.usecases import race
 from velodrome.usecases.apps import AppSpec
 from velodrome.usecases.compare import CompareSpec, compare
-from velodrome.usecases.quiet import Quiet
+from velodrome.usecases.events import Events
 from velodrome.usecases.race import RaceSpec
 from velodrome.usecases.studies import Trust
 from velodrome.usecases.terms import Terms
@@ -96,7 +96,7 @@ def cluster(**roles: str) -> Iterator[tuple[str, dict[str, subprocess.Popen[byte
         yield address, started
 
 
-class Seen(Quiet):
+class Seen(Events):
     """Keeps the messages."""
 
     def __init__(self) -> None:
@@ -137,7 +137,7 @@ def test_the_server_and_its_load_and_third_party_are_of_agents_of_their_own(tmp_
 def test_what_cannot_be_placed_is_refused_with_its_name_before_anything_is_started(tmp_path: Path) -> None:
     def refused(address: str, on: OnHosts, recipe: Recipe = HELLO) -> str:
         with pytest.raises((PlacingError, NoAgentsError, AgentRefusedError, UsageError)) as error:
-            race.race(RaceSpec(study(recipe), agents=address, on=on), TRUST, tmp_path / "run", Quiet())
+            race.race(RaceSpec(study(recipe), agents=address, on=on), TRUST, tmp_path / "run", Events())
         assert not (tmp_path / "run").exists()
         return str(error.value)
 
@@ -166,7 +166,7 @@ def test_a_loading_agent_that_is_killed_spoils_its_trial_ends_the_race_and_resum
     wanted = study(blocks=2, loads=loads)
     with cluster(serves="server", loads="load", more="load") as (address, there):
 
-        class Kills(Quiet):
+        class Kills(Events):
             """Kills an agent while the second server is loaded."""
 
             number = 0
@@ -187,7 +187,7 @@ def test_a_loading_agent_that_is_killed_spoils_its_trial_ends_the_race_and_resum
         ] == ["more"]
         assert len(kept) < 4
         with agents(address, more="load"):
-            raced = race.race(RaceSpec(wanted, agents=address, resume=True), TRUST, out, Quiet())
+            raced = race.race(RaceSpec(wanted, agents=address, resume=True), TRUST, out, Events())
     assert raced.how == "complete"
     whole = store.read(out).trials
     assert len(whole) == 4
@@ -202,7 +202,7 @@ def test_a_host_that_serves_or_has_the_third_party_and_dies_ends_the_race_and_re
     roles = {"serves": "server", "loads": "load", "third": "third-party"}
     with cluster(**roles) as (address, there):
 
-        class Kills(Quiet):
+        class Kills(Events):
             """Kills an agent at the second result."""
 
             number = 0
@@ -216,7 +216,7 @@ def test_a_host_that_serves_or_has_the_third_party_and_dies_ends_the_race_and_re
             race.race(RaceSpec(wanted, agents=address), TRUST, out, Kills())
         assert len(store.read(out).trials) < 4
         with agents(address, **{victim: roles[victim]}):
-            raced = race.race(RaceSpec(wanted, agents=address, resume=True), TRUST, out, Quiet())
+            raced = race.race(RaceSpec(wanted, agents=address, resume=True), TRUST, out, Events())
     assert raced.how == "complete"
     assert [type(trial) for trial in store.read(out).trials] == [Measurement] * 4
 
@@ -228,7 +228,7 @@ def test_a_command_that_is_killed_leaves_nothing_on_any_host_and_resume_goes_on(
         "import sys; from tests.run.cluster.test_races_over_machines import *;"
         "wanted = study(CALLING, 3, (Load(Open(50.0, 'poisson'), 2.0, 0.2),));"
         "spec = RaceSpec(wanted, agents=sys.argv[1], resume=sys.argv[3:] == ['resume']);"
-        "race.race(spec, TRUST, Path(sys.argv[2]), Quiet())"
+        "race.race(spec, TRUST, Path(sys.argv[2]), Events())"
     )
     with cluster(serves="server", loads="load", third="third-party") as (address, there):
         usual = {name: set(races_of(process.pid)) for name, process in there.items()}
@@ -284,7 +284,7 @@ def test_a_folder_is_served_where_it_was_sent_and_is_gone_afterwards(tmp_path: P
     terms = Terms(seconds=0.5, blocks=1, warmup_s=0.1, stacks=("waitress",))
     with cluster(serves="server", loads="load") as (address, _):
         spec = CompareSpec((app,), terms, agents=address, send=not revision, revision=revision)
-        raced = compare(spec, tmp_path / "run", Quiet())
+        raced = compare(spec, tmp_path / "run", Events())
     assert raced.how == "complete"
     for trial in store.read(tmp_path / "run").trials:
         assert isinstance(trial, Measurement), trial

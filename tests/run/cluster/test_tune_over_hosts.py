@@ -26,7 +26,7 @@ from velodrome.run.racing.plan import plan_of
 from velodrome.usecases import apps, race
 from velodrome.usecases.apps import AppSpec, ServedSpec
 from velodrome.usecases.bench import trial_of
-from velodrome.usecases.quiet import Quiet
+from velodrome.usecases.events import Events
 from velodrome.usecases.recording import header
 from velodrome.usecases.tune import TuneSpec, judge_stored, tune
 from velodrome.usecases.tune_hosts import Loaded, reach_hosts
@@ -48,7 +48,7 @@ def spec(
     return TuneSpec(served, stacks, Goal.CPU, 50.0, budget_s=budget_s, out=out, resume=resume, agents=address)
 
 
-class Seen(Quiet):
+class Seen(Events):
     """Does something after a number of loads."""
 
     def __init__(self, after: int = 0, do: Callable[[], None] = lambda: None) -> None:
@@ -121,21 +121,21 @@ def test_a_host_makes_single_loads_on_a_server_that_stays_up_until_it_is_to_rest
 @pytest.mark.exhaustive
 def test_one_host_makes_all_loads_and_a_tuning_of_agents_goes_on_with_agents_only(tmp_path: Path) -> None:
     with coordinator.coordinating(HOST, 0, 0) as address, agent(address, "a"):
-        found = tune(spec(address, tmp_path / "run", 6.0, STACKS[:1]), Quiet())
+        found = tune(spec(address, tmp_path / "run", 6.0, STACKS[:1]), Events())
     run = store.read(tmp_path / "run")
     assert hosts_of(run, final=False) == set()
     assert hosts_of(run, final=True) == {"host-of-a"}
     assert [(share.host, share.final) for share in found.tuned.hosts] == [("host-of-a", True)]
     assert judge_stored(run, catalog.stacks(), str(tmp_path / "run")) == found
     with pytest.raises(StudyChangedError, match="--agents"):
-        tune(spec("", tmp_path / "run", 6.0, STACKS[:1], resume=True), Quiet())
+        tune(spec("", tmp_path / "run", 6.0, STACKS[:1], resume=True), Events())
 
 
 @pytest.mark.exhaustive
 @pytest.mark.timeout(400)
 def test_hosts_race_and_confirm_together_and_one_of_them_proves_the_best(tmp_path: Path) -> None:
     with ExitStack() as stack, two(tmp_path, stack) as (address, _):
-        found = tune(spec(address, tmp_path / "run", 200.0), Quiet())
+        found = tune(spec(address, tmp_path / "run", 200.0), Events())
     run = store.read(tmp_path / "run")
     looks = looked(run.trials)
     assert {stack for stack, _ in looks} == {*STACKS}
@@ -195,7 +195,7 @@ def test_with_nobody_left_what_is_known_is_kept_and_resume_goes_on(tmp_path: Pat
     kept = store.read(out).trials
     assert kept
     with ExitStack() as stack, two(tmp_path, stack) as (address, _):
-        found = tune(spec(address, out, 40.0, resume=True), Quiet())
+        found = tune(spec(address, out, 40.0, resume=True), Events())
     assert found.tuned.best is not None
     run = store.read(out)
     assert run.trials[: len(kept)] == kept
@@ -223,7 +223,7 @@ def test_an_app_is_tuned_over_hosts_and_its_lines_are_started_there(tmp_path: Pa
                 out=tmp_path / "run",
                 agents=address,
             ),
-            Quiet(),
+            Events(),
         )
     assert found.claim is not None
     assert found.pasted is not None
@@ -236,4 +236,4 @@ def test_an_app_is_tuned_over_hosts_and_its_lines_are_started_there(tmp_path: Pa
 def test_commands_around_an_app_are_refused(tmp_path: Path) -> None:
     app = AppSpec("shop:app", cwd=str(tmp_path), setup="true")
     with pytest.raises(UsageError, match="--setup"):
-        tune(TuneSpec(ServedSpec(app), agents="2", out=tmp_path / "run"), Quiet())
+        tune(TuneSpec(ServedSpec(app), agents="2", out=tmp_path / "run"), Events())

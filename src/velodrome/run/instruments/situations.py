@@ -293,6 +293,8 @@ FAILS_ANYWAY = 1
 SHORTEST_S, LONGEST_S = 0.004, 2.0
 """Requests that take less are over before a signal meets them. For those that take longer, servers get more time to end
 where they are deployed than here (`SUPERVISION` in `guest/stack.py`): that they are lost says nothing."""
+LATEST, IN_TURN = 0.7, 3.0
+"""Of the time that a request takes: what comes later finds too many answered; from where on several take turns."""
 BEFORE_S, AFTER_S = 0.3, 2.0
 """Of the open loop around an event in the life of the server."""
 MOST_RATE = 100.0
@@ -307,13 +309,15 @@ async def stop(
     reloads: float = 0,
     replaces: float = 0,
     requests: float = 0,
+    read: float = 0,
 ) -> Met:
     """Have the server stop, reload or replace a worker under an open loop, and count requests that are never answered.
 
     Each request has a connection of its own; right before the event some are sent at once, so that there are requests
     in flight. Where the server goes on, all from there on count. Where it stops, those that were sent before: whoever
     sends it requests knows of the stop, and `later` is what became of the others. `requests`: so many at least, where
-    the server itself replaces workers after a number of them.
+    the server itself replaces workers after a number of them. `read`: the event waits until an event loop has read all
+    that are sent at once: whoever it happens to in the moment before is one in thousands, elsewhere.
     """
     usual = await _usual(at)
     if stops and usual < SHORTEST_S:
@@ -322,13 +326,19 @@ async def stop(
         return Met(0, 0, figures={"usual_ms": 1000 * usual, "outlasts_s": usual})
     began = time.monotonic()
     together = await asyncio.gather(*(request_once(at, at.patience_s) for _ in range(IN_FLIGHT)))
-    rate = min(MOST_RATE, IN_FLIGHT / (time.monotonic() - began) / 2)
+    together_s = time.monotonic() - began
+    rate = min(MOST_RATE, IN_FLIGHT / together_s / 2)
     if (wrong := sum(answer.outcome != "ok" for answer in together)) > FAILS_ANYWAY:
         return Met(0, 0, figures={"usual_ms": 1000 * usual, "fails_anyway": wrong, "of": IN_FLIGHT})
+    # Of requests that the loop works on one after the other the last is read when the others are answered.
+    reading_s = together_s - usual if read and together_s < IN_TURN * usual else 0.0
+    lead_s = max(usual / 3, reading_s)
+    if lead_s > LATEST * usual:
+        return Met(0, 0, figures={"usual_ms": 1000 * usual})
     long_s = max(AFTER_S, min(requests / rate, 3 * AFTER_S))
     # Who comes while a new worker starts waits for it, and is not lost.
     patience_s = _late_s(at, usual) + STOP_S + (0 if stops else server.booted.boot_s)
-    event_s = BEFORE_S + usual / 3
+    event_s = BEFORE_S + lead_s
     steady = [number / rate for number in range(int((event_s + long_s) * rate))]
     begin = time.monotonic() + 0.01
 

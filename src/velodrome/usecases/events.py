@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from velodrome.usecases.race import Race, Raced
 
 
-class Quiet:
+class Events:
     """Ignores every event; a subclass takes those that it shows."""
 
     def said(self, sentence: str) -> None:
@@ -52,7 +52,7 @@ class Quiet:
         """Report each result."""
 
     def tried(self, probe: Probe, measured: Measurement | None) -> None:
-        """Report each rate of a search."""
+        """Report each rate of a search; no measurement: the server died. On resume first those that were there."""
 
     def sampled(self, sample: Sample, measured: Measurement | None) -> None:
         """Report each closed loop of a search."""
@@ -67,4 +67,4 @@ class Quiet:
         """Report each diagnosis that an experiment came to."""
 
     def observed(self, candidate: Candidate, observed: Observation) -> None:
-        """Report each load of a tuning."""
+        """Report each load of a tuning; on resume first those that were there already."""
