@@ -60,13 +60,12 @@ def time_collections(server: Standing, connections: int, seconds: float) -> Coll
     began = time.monotonic()
     server.run_closed_loop(connections, seconds)
     ended = time.monotonic()
-    each: dict[Any, list[float]] = {}
+    garbage = Garbage()
     for line in server.read_lines("gc"):
         with suppress(KeyError, TypeError, ValueError):
-            if began <= float(line["at"]) <= ended and int(line["generation"]) >= OLDEST:
-                each.setdefault(line["pid"], []).append(float(line["gc"]))
-    most = max(each.values(), key=math.fsum, default=[])
-    return Collected(ended - began, math.fsum(most), max(most, default=0.0))
+            if began <= float(line["at"]) <= ended:
+                garbage.add(line)
+    return garbage.most(ended - began)
 
 
 def timeline(lines: Iterable[Mapping[str, Any]], begin: float, measured: Measurement) -> Timeline:
@@ -142,7 +141,7 @@ def read_heartbeats(
     `rps` is of the load, which was measured within `load`; None: all of the time. Statements are counted in that only.
     """
     held: dict[tuple[Frame, ...], list[float]] = {}
-    seconds = looped = looked = late = others = collections = longest = 0.0
+    seconds = looped = looked = late = others = 0.0
     samples: dict[str, float] = {}
     computing: dict[str, float] = {}
     calls: dict[tuple[str, str, str, str], float] = {}
@@ -150,7 +149,7 @@ def read_heartbeats(
     waits, waiting, connects, ports = dict[str, Waits](), dict[str, int](), dict[str, int](), 0
     left_behind, limited = set[str](), False
     span = [math.inf, -math.inf]
-    sent = Sent(*(load or (begin, end)))
+    sent, garbage = Sent(*(load or (begin, end))), Garbage()
     for line in lines:
         with suppress(KeyError, TypeError, ValueError, AttributeError):
             if not begin <= float(line["at"]) <= end:
@@ -160,9 +159,8 @@ def read_heartbeats(
                 others += float(line.get("others_s", 0.0))
                 for place in line["places"]:
                     _add(held, place)
-            elif "gc" in line and int(line["generation"]) >= OLDEST:
-                collections += float(line["gc"])
-                longest = max(longest, float(line["gc"]))
+            elif "gc" in line:
+                garbage.add(line)
             elif "seen" in line:
                 seconds += float(line["seen"])
                 looped += float(line["seen"]) if line["loop"] else 0.0
@@ -196,13 +194,14 @@ def read_heartbeats(
     called = _called(calls, {**samples, OWN: every})
     # A master that only looks after its workers has no loop, and no share in their time.
     served = looped or seconds
+    collected = garbage.most(end - begin)
     return Watched(
         served,
         loop,
         late,
         tuple(places[:STACKS]),
-        collections,
-        longest,
+        collected.collections_s,
+        collected.longest_s,
         shares,
         {name: spent / served for name, spent in samples.items() if served},
         {name: tuple(places) for name, places in called.items()},
@@ -222,6 +221,7 @@ def read_heartbeats(
         limited=limited,
         connected_s=max(span[1] - span[0], 0.0),
         computing={name: spent / served for name, spent in computing.items() if served},
+        lasted_s=collected.seconds,
     )
 
 
@@ -250,6 +250,23 @@ def _called(
             place, function, text = source
             found.setdefault(mark, []).append(Called(place, function, text, spent / spent_in[mark]))
     return found
+
+
+@dataclass
+class Garbage:
+    """Collections of the whole heap, by the process that made them."""
+
+    each: dict[Any, list[float]] = field(default_factory=dict)
+
+    def add(self, line: Mapping[str, Any]) -> None:
+        """Take in a collection; one of young objects is passed over."""
+        if int(line["generation"]) >= OLDEST:
+            self.each.setdefault(line.get("pid"), []).append(float(line["gc"]))
+
+    def most(self, seconds: float) -> Collected:
+        """Return those of the process that spent most on them, in a load that took so long."""
+        most = max(self.each.values(), key=math.fsum, default=[])
+        return Collected(seconds, math.fsum(most), max(most, default=0.0))
 
 
 @dataclass
