@@ -26,15 +26,14 @@ MOST = 8
 """Lines reported."""
 
 
-def _trace(giving: Giving, wanted: bool) -> None:
+def _trace(giving: Giving, _: bool) -> None:
     """Trace memory between two questions of the host, and write which lines allocated what is still there."""
 
     def begin() -> None:
         start_new_thread(_answer, (giving,))
 
-    if wanted:
-        begin()
-        os.register_at_fork(after_in_child=begin)
+    begin()
+    os.register_at_fork(after_in_child=begin)
 
 
 def _answer(giving: Giving) -> None:

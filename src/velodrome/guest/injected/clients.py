@@ -22,10 +22,8 @@ KEPT = 64
 """Connections that urllib3 keeps to one host, at least: one for each thread that calls it."""
 
 
-def share(giving: Giving, wanted: bool) -> None:
+def share(giving: Giving, _: bool) -> None:
     """Have clients of aiohttp, httpx and requests share their connections; noted once the app is warm."""
-    if not wanted:
-        return
     warm = giving.warmth()
 
     def met() -> None:

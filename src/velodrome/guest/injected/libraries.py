@@ -100,17 +100,16 @@ def _compression(giving: Giving, how: str) -> None:
 
         module.compress, module.compressobj = storing, storing_pieces
 
-    if how in ("off", "stored"):
-        giving.finder.after("starlette.middleware.gzip", passed_on("GZipMiddleware"))
-        giving.finder.after("brotli_asgi", passed_on("BrotliMiddleware"))
-        giving.finder.after("django.middleware.gzip", django)
-        giving.finder.after("flask_compress.flask_compress", flask)
-        giving.finder.after("aiohttp.web_response", aiohttp)
+    giving.finder.after("starlette.middleware.gzip", passed_on("GZipMiddleware"))
+    giving.finder.after("brotli_asgi", passed_on("BrotliMiddleware"))
+    giving.finder.after("django.middleware.gzip", django)
+    giving.finder.after("flask_compress.flask_compress", flask)
+    giving.finder.after("aiohttp.web_response", aiohttp)
     if how == "stored":
         giving.finder.after("zlib", stored)
 
 
-def _tls_context(giving: Giving, how: str) -> None:
+def _tls_context(giving: Giving, _: str) -> None:
     """Have clients that are made the same way share one TLS context, and read the bundle of certificates once."""
 
     def patch(module: Any) -> None:
@@ -127,8 +126,7 @@ def _tls_context(giving: Giving, how: str) -> None:
 
         module.create_default_context = create_default_context
 
-    if how == "shared":
-        giving.finder.after("ssl", patch)
+    giving.finder.after("ssl", patch)
 
 
 def _validation(giving: Giving, how: str) -> None:
@@ -174,10 +172,7 @@ def _validation(giving: Giving, how: str) -> None:
 
         module.serialize_response = serialize_response
 
-    if how == "off":
-        giving.finder.after("fastapi.routing", patch)
-    elif how == "twice":
-        giving.finder.after("fastapi.routing", again)
+    giving.finder.after("fastapi.routing", again if how == "twice" else patch)
 
 
 def _plain(content: Any) -> Any:
@@ -187,7 +182,7 @@ def _plain(content: Any) -> Any:
     return content.model_dump(mode="json", by_alias=True) if hasattr(content, "model_dump") else content
 
 
-def _base_middleware(giving: Giving, how: str) -> None:
+def _base_middleware(giving: Giving, _: str) -> None:
     """Have Starlette's BaseHTTPMiddleware call the app in its own task, without streams between two tasks.
 
     The response is there as a whole before the middleware sees it: one that never ends would never begin.
@@ -234,11 +229,10 @@ def _base_middleware(giving: Giving, how: str) -> None:
 
         base.__call__ = call
 
-    if how == "one-task":
-        giving.finder.after("starlette.middleware.base", patch)
+    giving.finder.after("starlette.middleware.base", patch)
 
 
-def _telemetry(giving: Giving, how: str) -> None:
+def _telemetry(giving: Giving, _: str) -> None:
     """Have OpenTelemetry and Sentry sample no trace."""
 
     def opentelemetry(module: Any) -> None:
@@ -266,12 +260,11 @@ def _telemetry(giving: Giving, how: str) -> None:
 
         module.Transaction._set_initial_sampling_decision = decide
 
-    if how == "off":
-        giving.finder.after("opentelemetry.sdk.trace", opentelemetry)
-        giving.finder.after("sentry_sdk.tracing", sentry)
+    giving.finder.after("opentelemetry.sdk.trace", opentelemetry)
+    giving.finder.after("sentry_sdk.tracing", sentry)
 
 
-def _cache_lookups(giving: Giving, how: str) -> None:
+def _cache_lookups(giving: Giving, _: str) -> None:
     """Have each name looked up once, and what was found used again."""
 
     def patch(module: Any) -> None:
@@ -305,9 +298,8 @@ def _cache_lookups(giving: Giving, how: str) -> None:
 
         module.TCPConnector._resolve_host = resolve_host
 
-    if how == "once":
-        giving.finder.after("socket", patch)
-        giving.finder.after("aiohttp.connector", aiohttp)
+    giving.finder.after("socket", patch)
+    giving.finder.after("aiohttp.connector", aiohttp)
 
 
 def _urllib3_connections(giving: Giving, count: int) -> None:
@@ -344,7 +336,7 @@ def _urllib3_connections(giving: Giving, count: int) -> None:
     giving.finder.after("urllib3.poolmanager", pools)
 
 
-def _session_each(giving: Giving, wanted: bool) -> None:
+def _session_each(giving: Giving, _: bool) -> None:
     """Have statements that several tasks send over one asynchronous session of SQLAlchemy at once use one each.
 
     A session that holds unwritten changes is left alone: another one would not see them.
@@ -398,9 +390,8 @@ def _session_each(giving: Giving, wanted: bool) -> None:
             lambda connection: connection.engine.connect(),
         )
 
-    if wanted:
-        giving.finder.after("sqlalchemy.ext.asyncio.session", sessions)
-        giving.finder.after("sqlalchemy.ext.asyncio.engine", connections)
+    giving.finder.after("sqlalchemy.ext.asyncio.session", sessions)
+    giving.finder.after("sqlalchemy.ext.asyncio.engine", connections)
 
 
 MULTICALLABLES = ("unary_unary", "unary_stream", "stream_unary", "stream_stream")

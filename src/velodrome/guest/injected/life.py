@@ -49,7 +49,7 @@ def _max_requests(giving: Giving, count: int) -> None:
     giving.finder.after("uvicorn.config", of_uvicorn)
 
 
-def _jitter(giving: Giving, wanted: bool) -> None:
+def _jitter(giving: Giving, _: bool) -> None:
     """Have each worker that is replaced after so many requests live up to twice as long, by a number that is drawn."""
 
     def of_gunicorn(module: Any) -> None:
@@ -75,12 +75,11 @@ def _jitter(giving: Giving, wanted: bool) -> None:
 
         module.Config.load = load
 
-    if wanted:
-        giving.finder.after("gunicorn.workers.base", of_gunicorn)
-        giving.finder.after("uvicorn.config", of_uvicorn)
+    giving.finder.after("gunicorn.workers.base", of_gunicorn)
+    giving.finder.after("uvicorn.config", of_uvicorn)
 
 
-def _preload(giving: Giving, how: str) -> None:
+def _preload(giving: Giving, _: str) -> None:
     """Have gunicorn import the app in each worker, and not before it forks them."""
 
     def patch(module: Any) -> None:
@@ -94,11 +93,10 @@ def _preload(giving: Giving, how: str) -> None:
 
         module.Arbiter.setup = setup
 
-    if how == "off":
-        giving.finder.after("gunicorn.arbiter", patch)
+    giving.finder.after("gunicorn.arbiter", patch)
 
 
-def _own_epoll(giving: Giving, wanted: bool) -> None:
+def _own_epoll(giving: Giving, _: bool) -> None:
     """Have a loop of asyncio that was made before a fork wait on an epoll of its own in the child."""
     loops: Any = weakref.WeakSet()
 
@@ -129,9 +127,8 @@ def _own_epoll(giving: Giving, wanted: bool) -> None:
             loop._make_self_pipe()
             giving.took("own-epoll")
 
-    if wanted:
-        giving.finder.after("asyncio.selector_events", patch)
-        os.register_at_fork(after_in_child=forked)
+    giving.finder.after("asyncio.selector_events", patch)
+    os.register_at_fork(after_in_child=forked)
 
 
 def _open_files(giving: Giving, count: int) -> None:
@@ -164,7 +161,7 @@ COUNT, COUNTED_S = "count-%d", 0.02
 """File by which the host asks for the next count, and how often a process looks for it."""
 
 
-def _live_blocks(giving: Giving, wanted: bool) -> None:
+def _live_blocks(giving: Giving, _: bool) -> None:
     """Count the blocks of memory that objects of Python have whenever the host asks, after a collection of garbage.
 
     Memory that is handed out and taken back leaves as many as before, however much of it the process keeps.
@@ -180,12 +177,12 @@ def _live_blocks(giving: Giving, wanted: bool) -> None:
     def begin() -> None:
         threading.Thread(target=tell, name="velodrome-blocks", daemon=True).start()
 
-    if wanted and hasattr(sys, "getallocatedblocks"):
+    if hasattr(sys, "getallocatedblocks"):
         begin()
         os.register_at_fork(after_in_child=begin)
 
 
-def _single_flight(giving: Giving, wanted: bool) -> None:
+def _single_flight(giving: Giving, _: bool) -> None:
     """Have requests that are the same wait till the first of them is answered, and only then reach the app."""
 
     def asgi(app: Any) -> Any:
@@ -233,8 +230,7 @@ def _single_flight(giving: Giving, wanted: bool) -> None:
 
         return flight
 
-    if wanted:
-        before_app(giving, wsgi, asgi)
+    before_app(giving, wsgi, asgi)
 
 
 def before_app(giving: Giving, wsgi: Callable[[Any], Any], asgi: Callable[[Any], Any]) -> None:

@@ -2,6 +2,9 @@
 
     VELODROME_INJECTED={"folder": "/tmp/x", "give": {"anyio-tokens": 400, "heartbeat": {"late_s": 0.01}}}
 
+What is given with a name is a number, a place and the like; a word where there are several ways (`logging`), and some
+word or `true` where there is nothing to choose.
+
 A treatment that takes hold is noted in the folder (`took-<pid>.jsonl`), so that one which changed nothing because it
 never met what it changes is not taken for one that does not help. The host creates `<folder>/warm` when the app has
 answered its first requests.
@@ -116,13 +119,12 @@ def _building_longer(giving: Giving, kind: str) -> None:
     building.follow(giving.finder, kind, around)
 
 
-def _failing_imports(giving: Giving, wanted: bool) -> None:
+def _failing_imports(giving: Giving, _: bool) -> None:
     """Have modules that were looked for some times and are not there no longer be looked for."""
-    if wanted:
-        sys.meta_path.append(Missing(lambda: giving.took("failing-imports")))
+    sys.meta_path.append(Missing(lambda: giving.took("failing-imports")))
 
 
-def _nodelay(giving: Giving, wanted: bool) -> None:
+def _nodelay(giving: Giving, _: bool) -> None:
     """Turn Nagle's algorithm off (`TCP_NODELAY`) on every connection that the process accepts."""
 
     def patch(module: Any) -> None:
@@ -134,7 +136,7 @@ def _nodelay(giving: Giving, wanted: bool) -> None:
                 module.AF_INET,
                 module.AF_INET6,
             )
-            if wanted and is_tcp and not accepted.getsockopt(module.IPPROTO_TCP, module.TCP_NODELAY):
+            if is_tcp and not accepted.getsockopt(module.IPPROTO_TCP, module.TCP_NODELAY):
                 accepted.setsockopt(module.IPPROTO_TCP, module.TCP_NODELAY, 1)
                 giving.took("nodelay")
             return accepted, address
@@ -144,16 +146,13 @@ def _nodelay(giving: Giving, wanted: bool) -> None:
     giving.finder.after("socket", patch)
 
 
-def _collector(giving: Giving, how: str) -> None:
-    """Have the garbage collector `freeze` what is there when the app is warm, or turn it `off` then."""
+def _collector(giving: Giving, _: str) -> None:
+    """Have the garbage collector freeze what is there when the app is warm."""
     import gc
 
     def act() -> None:
-        if how == "freeze":
-            gc.collect()
-            gc.freeze()
-        else:
-            gc.disable()
+        gc.collect()
+        gc.freeze()
         giving.took("collector")
 
     giving.when_warm(act)
@@ -197,18 +196,14 @@ def _logging(giving: Giving, how: str) -> None:
 
         module.Logger.callHandlers = call_handlers
 
-    def patch(module: Any) -> None:
-        if how == "queued":
-            queued(module)
-
+    def off(module: Any) -> None:
         def is_enabled_for(self: Any, level: int) -> bool:
             giving.took("logging")
             return False
 
-        if how == "off":
-            module.Logger.isEnabledFor = is_enabled_for
+        module.Logger.isEnabledFor = is_enabled_for
 
-    giving.finder.after("logging", patch)
+    giving.finder.after("logging", queued if how == "queued" else off)
 
 
 # In a class, a name that begins with two underscores and does not end so is that of another one.
@@ -251,7 +246,7 @@ def _longer(giving: Giving, sites: Any) -> None:
         giving.finder.rewrite(site["file"], change.visit, {name: longer})
 
 
-def _background_detached(giving: Giving, wanted: bool) -> None:
+def _background_detached(giving: Giving, _: bool) -> None:
     """Have Starlette's background tasks run in a task of their own, so that the app's call returns before them."""
 
     def patch(module: Any) -> None:
@@ -279,14 +274,13 @@ def _background_detached(giving: Giving, wanted: bool) -> None:
 
             cls.__call__ = call
 
-        if wanted:
-            detach(module.BackgroundTask)
-            detach(module.BackgroundTasks)
+        detach(module.BackgroundTask)
+        detach(module.BackgroundTasks)
 
     giving.finder.after("starlette.background", patch)
 
 
-def _reuseport(giving: Giving, wanted: bool) -> None:
+def _reuseport(giving: Giving, _: bool) -> None:
     """Have each worker listen on a socket of its own (`SO_REUSEPORT`) in place of one that was bound for all."""
 
     def bound_together(module: Any) -> None:
@@ -321,13 +315,12 @@ def _reuseport(giving: Giving, wanted: bool) -> None:
 
         cls.create_server = create_server
 
-    if wanted:
-        giving.finder.after("socket", bound_together)
-        giving.finder.after("asyncio.base_events", lambda module: patch(module.BaseEventLoop))
-        giving.finder.after("uvloop", lambda module: patch(module.Loop))
+    giving.finder.after("socket", bound_together)
+    giving.finder.after("asyncio.base_events", lambda module: patch(module.BaseEventLoop))
+    giving.finder.after("uvloop", lambda module: patch(module.Loop))
 
 
-def _read_body(giving: Giving, wanted: bool) -> None:
+def _read_body(giving: Giving, _: bool) -> None:
     """Have gunicorn's workers and uvicorn read the body of a request before the app is called."""
 
     def wsgi(app: Any) -> Any:
@@ -359,11 +352,10 @@ def _read_body(giving: Giving, wanted: bool) -> None:
 
         return reading
 
-    if wanted:
-        life.before_app(giving, wsgi, asgi)
+    life.before_app(giving, wsgi, asgi)
 
 
-def _cancel_on_disconnect(giving: Giving, wanted: bool) -> None:
+def _cancel_on_disconnect(giving: Giving, _: bool) -> None:
     """Have uvicorn cancel the app's call when the client of an unanswered request has left."""
 
     def leaving(app: Any) -> Any:
@@ -406,8 +398,7 @@ def _cancel_on_disconnect(giving: Giving, wanted: bool) -> None:
 
         return watched
 
-    if wanted:
-        life.before_asgi(giving, leaving)
+    life.before_asgi(giving, leaving)
 
 
 _BEGIN = re.compile(r"\s*BEGIN(\s+DEFERRED)?(\s+TRANSACTION)?\s*;?\s*", re.IGNORECASE)
@@ -578,7 +569,7 @@ def _heartbeat(giving: Giving, how: Mapping[str, float]) -> None:
     os.register_at_fork(before=heart.forks, after_in_child=heart.forked)
 
 
-def _collections(giving: Giving, wanted: bool) -> None:
+def _collections(giving: Giving, _: bool) -> None:
     """Note how long collections of garbage take."""
     from velodrome.guest.injected import heartbeat
 
