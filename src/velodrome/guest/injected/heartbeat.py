@@ -19,7 +19,6 @@ processes of a machine share on Linux.
 from __future__ import annotations
 
 import ast
-import dis
 import gc
 import json
 import linecache
@@ -53,6 +52,7 @@ from typing import (
 )
 
 from velodrome.guest.injected import building, gathering, life, marks, statements
+from velodrome.guest.injected.places import Place, position
 
 _own_random = Random()
 """Not the one of `random` that an app may have seeded."""
@@ -189,7 +189,7 @@ class Loop:
             self._schedule = None
 
 
-class Place(NamedTuple):
+class HeldUp(NamedTuple):
     """Where a thread was while the loop was late, and for how long."""
 
     frames: Tuple[Dict[str, Any], ...]
@@ -512,7 +512,7 @@ class Heart:
             return
         if beat.acquire(timeout=self._late_s):
             return
-        places: List[Place] = []
+        places: List[HeldUp] = []
         since, came = sent, False
         while not came and self._loop is watched:
             self._sample_at_times(held=True)
@@ -526,7 +526,7 @@ class Heart:
             ran = after.ran - before.ran if after and before else 0.0
             queued = after.waited_for_cpu - before.waited_for_cpu if after and before else 0.0
             blocked = max(0.0, now - since - ran - queued) if after and before else 0.0
-            places.append(Place(frames, now - since, ran, blocked))
+            places.append(HeldUp(frames, now - since, ran, blocked))
             since, before = now, after
         length = monotonic() - sent
         self._late += length
@@ -688,13 +688,13 @@ def _stand(frame: FrameType) -> Tuple[int, int]:
     return id(frame), frame.f_lasti
 
 
-def join_places(places: List[Place]) -> List[Place]:
+def join_places(places: List[HeldUp]) -> List[HeldUp]:
     """Return places with those of one stack, one after the other, made one."""
-    found: List[Place] = []
+    found: List[HeldUp] = []
     for place in places:
         if found and found[-1].frames == place.frames:
             last = found[-1]
-            found[-1] = Place(
+            found[-1] = HeldUp(
                 place.frames,
                 last.seconds + place.seconds,
                 last.ran_s + place.ran_s,
@@ -710,15 +710,15 @@ def frames_of(frame: Optional[FrameType]) -> Tuple[Dict[str, Any], ...]:
     found: List[Dict[str, Any]] = []
     while frame is not None and len(found) < DEPTH:
         code = frame.f_code
-        place = place_of(code, frame)
+        place = position(code, frame.f_lasti, frame.f_lineno)
         found.append(
             {
                 "file": code.co_filename,
                 "function": code.co_name,
                 "own": is_own(code.co_filename),
                 "awaits": bool(code.co_flags & AWAITS),
-                "text": text_of(code.co_filename, place["line"]).rstrip(),
-                **place,
+                "text": text_of(code.co_filename, place.line).rstrip(),
+                **place._asdict(),
             }
         )
         frame = frame.f_back
@@ -811,7 +811,7 @@ def _sending(sent: Sent, spent: Spent) -> Dict[str, Any]:
 
 
 def _source(code: CodeType, instruction: int) -> Dict[str, Any]:
-    line = _position(code, instruction)["line"]
+    line = position(code, instruction).line
     text = text_of(code.co_filename, line).strip()
     return {"file": code.co_filename, "line": line, "function": code.co_name, "text": text}
 
@@ -820,14 +820,14 @@ def awaiting(key: Await, waits: Waits) -> Dict[str, Any]:
     """Return a place where tasks wait as plain data; with the run that could be gathered there, where it is in one."""
     found = _known.get(key)
     if found is None:
-        file, place = key.code.co_filename, _position(key.code, key.instruction)
+        file, place = key.code.co_filename, position(key.code, key.instruction)
         found = _known[key] = {
             "file": file,
             "function": key.code.co_name,
             "inner": key.inner,
-            "text": text_of(file, place["line"]).strip(),
-            **place,
-            "run": run_of(file, gathering.Place(**place)),
+            "text": text_of(file, place.line).strip(),
+            **place._asdict(),
+            "run": run_of(file, place),
         }
     return {**found, **waits._asdict()}
 
@@ -836,7 +836,7 @@ _known: Dict[Await, Dict[str, Any]] = {}
 _runs: Dict[str, List[gathering.Run]] = {}
 
 
-def run_of(file: str, place: gathering.Place) -> Optional[Dict[str, Any]]:
+def run_of(file: str, place: Place) -> Optional[Dict[str, Any]]:
     """Return the awaits that an await could run beside, as plain data; None: it cannot."""
     if file not in _runs:
         try:
@@ -864,22 +864,6 @@ def ports() -> int:
         return int(high) - int(low) + 1
     except (OSError, ValueError):
         return 0
-
-
-def place_of(code: CodeType, frame: FrameType) -> Dict[str, Any]:
-    """Return where in its file a frame is: of Python 3.11 and newer also in which columns."""
-    return _position(code, frame.f_lasti, frame.f_lineno)
-
-
-def _position(code: CodeType, instruction: int, at: Optional[int] = None) -> Dict[str, Any]:
-    positions = getattr(code, "co_positions", None)
-    if positions is not None and instruction >= 0:
-        for number, (line, end_line, column, end_column) in enumerate(positions()):
-            if number == instruction // 2 and line is not None:
-                return {"line": line, "end_line": end_line, "column": column, "end_column": end_column}
-    begun = [line for start, line in dis.findlinestarts(code) if start <= instruction and line is not None]
-    line = at or (begun[-1] if begun else code.co_firstlineno)
-    return {"line": line, "end_line": line}
 
 
 @lru_cache(maxsize=None)

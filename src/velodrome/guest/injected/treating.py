@@ -22,10 +22,11 @@ import threading
 import time
 import zlib
 from contextlib import suppress
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Set
+from typing import Any, Callable, Dict, List, Mapping, Optional, Set
 
 from velodrome.guest.injected import allocations, bounds, building, gathering, libraries, life, statements
 from velodrome.guest.injected.importing import Finder, Missing
+from velodrome.guest.injected.places import Place
 
 VARIABLE = "VELODROME_INJECTED"
 _sleep = time.sleep
@@ -228,7 +229,7 @@ def _in_thread(giving: Giving, sites: Any) -> None:
         return await asyncio.get_event_loop().run_in_executor(pools[0], call)
 
     for site in sites:
-        change = Awaited(CallSite.of(site), IN_THREAD)
+        change = Awaited(Place.of(site), IN_THREAD)
         giving.finder.rewrite(site["file"], change.visit, {IN_THREAD: in_thread})
 
 
@@ -242,7 +243,7 @@ def _longer(giving: Giving, sites: Any) -> None:
             return func(*args, **named)
 
         name = LONGER % number
-        change = Wrapped(CallSite.of(site), name)
+        change = Wrapped(Place.of(site), name)
         giving.finder.rewrite(site["file"], change.visit, {name: longer})
 
 
@@ -471,7 +472,7 @@ def _in_green_thread(giving: Giving, sites: Any) -> None:
         return pool.apply(contextvars.copy_context().run, (func, *args), named)
 
     for site in sites:
-        change = Wrapped(CallSite.of(site), IN_GREEN_THREAD)
+        change = Wrapped(Place.of(site), IN_GREEN_THREAD)
         giving.finder.rewrite(site["file"], change.visit, {IN_GREEN_THREAD: in_green_thread})
 
 
@@ -608,34 +609,11 @@ TREATMENTS = {
 # the line is meant.
 
 
-class CallSite(NamedTuple):
-    """Where a call stands."""
-
-    file: str
-    line: int
-    end_line: int
-    column: Optional[int] = None
-    end_column: Optional[int] = None
-
-    @classmethod
-    def of(cls, data: Mapping[str, Any]) -> CallSite:
-        """Return the call site that a document describes."""
-        return cls(**{name: data[name] for name in cls._fields if name in data})
-
-    def is_at(self, node: ast.Call) -> bool:
-        """Whether a call is the call meant. Needs Python 3.8, which knows where a node ends."""
-        if self.column is None:
-            return node.lineno == self.line
-        place = (node.lineno, getattr(node, "end_lineno", None))
-        columns = (node.col_offset, getattr(node, "end_col_offset", None))
-        return place == (self.line, self.end_line) and columns == (self.column, self.end_column)
-
-
 class Wrapped(ast.NodeTransformer):
     """Turns the call `f(a, b=c)` into `name(f, a, b=c)`; `changed` says how often, which is right only once."""
 
-    def __init__(self, site: CallSite, name: str) -> None:
-        self.site, self.name = site, name
+    def __init__(self, place: Place, name: str) -> None:
+        self.place, self.name = place, name
         self.changed = 0
         self._inside: List[ast.AST] = []
 
@@ -653,7 +631,7 @@ class Wrapped(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         """Change the call that is meant."""
-        if not self.site.is_at(node) or not self._can(node):
+        if not self.place.is_at(node) or not self._can(node):
             return self.generic_visit(node)
         self.changed += 1
         func, args, keywords = node.func, node.args, node.keywords
