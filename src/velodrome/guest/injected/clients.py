@@ -10,12 +10,10 @@ or httpx that would close a connection behind a call, or keep few of those that 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Dict, Tuple
+from typing import Any, Dict, Tuple
 
+from velodrome.guest.injected.giving import Giving
 from velodrome.guest.injected.loops import running_loop
-
-if TYPE_CHECKING:
-    from velodrome.guest.injected.treating import Giving
 
 TOOK = "clients-shared"
 KEPT = 64

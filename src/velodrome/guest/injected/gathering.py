@@ -15,6 +15,7 @@ from __future__ import annotations
 import ast
 from typing import Any, List, NamedTuple, Optional, Sequence, Set, Tuple, Union, cast
 
+from velodrome.guest.injected.giving import Giving, Treatments
 from velodrome.guest.injected.places import Place
 
 Block = List[ast.stmt]
@@ -288,3 +289,23 @@ def _gather(calls: List[str]) -> str:
 def _source(node: ast.AST) -> str:
     unparse = getattr(ast, "unparse", None)  # Python 3.9
     return str(unparse(node)) if unparse else ""
+
+
+GATHERED = "__velodrome_gathered__"
+
+
+def _gather_awaits(giving: Giving, runs: Any) -> None:
+    """Have awaits that follow each other, and do not need each other, run at once."""
+
+    async def gathered(*started: Any) -> Any:
+        import asyncio
+
+        giving.took("gathered")
+        return await asyncio.gather(*started)
+
+    for run in runs:
+        change = Gathered([(run["line"], run["end_line"])], GATHERED)
+        giving.finder.rewrite(run["file"], change.visit, {GATHERED: gathered})
+
+
+TREATMENTS: Treatments = {"gathered": _gather_awaits}

@@ -32,6 +32,7 @@ from _thread import allocate_lock, get_ident, start_new_thread
 from collections import Counter, deque
 from contextlib import suppress
 from functools import lru_cache
+from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE
 from random import Random
 from time import monotonic, process_time, sleep, thread_time
 from types import CodeType, FrameType
@@ -51,7 +52,7 @@ from typing import (
     TypeVar,
 )
 
-from velodrome.guest.injected import building, gathering, life, marks, statements
+from velodrome.guest.injected import building, gathering, marks, sockets, statements
 from velodrome.guest.injected.places import Place, position
 
 _own_random = Random()
@@ -94,8 +95,8 @@ SOURCES = ("", ".py", ".pyw", ".pyx")
 """Endings of the files that Python's code is written in."""
 LINE = 200
 """Characters reported of a line of source."""
-AWAITS = 0x80 | 0x200
-"""Flags of the code of an `async def`, plain or a generator: CO_COROUTINE, CO_ASYNC_GENERATOR."""
+AWAITS = CO_COROUTINE | CO_ASYNC_GENERATOR
+"""Flags of the code of an `async def`, plain or a generator."""
 IDLE = {"select", "poll", "run_forever", "run_until_complete", "_run_once", "_worker", "wait", "get", "run"}
 IDLE |= {"get_events"}  # trio
 """Innermost functions of a thread that has nothing to do, as far as the standard library's loops and pools go.
@@ -456,7 +457,7 @@ class Heart:
 
     def forks(self) -> None:
         """Note before a fork which threads it leaves behind: in the child nobody does their work."""
-        self._at_fork = life.threads_left_behind()
+        self._at_fork = _threads_left_behind()
         self._native = self._native or _has_native_threads()
         if self._native:
             self._at_fork.append(NATIVE)
@@ -664,7 +665,7 @@ class Heart:
             ],
             "waiting": self._waiting,
             "connects": dict(Counter(_taken(self._connects)).most_common(MOST_TOLD)),
-            "ports": ports(),
+            "ports": _count_of_ports(),
             "left_behind": self._left_behind,
         }
         self._late, self._samples, self._threads, self._calls = 0.0, {"all": 0.0}, {}, {}
@@ -856,14 +857,10 @@ def run_of(file: str, place: Place) -> Optional[Dict[str, Any]]:
     }
 
 
-def ports() -> int:
+def _count_of_ports() -> int:
     """Return how many ports there are for connections that the process opens; 0: this system does not say."""
-    try:
-        with open("/proc/sys/net/ipv4/ip_local_port_range") as file:
-            low, high = file.read().split()
-        return int(high) - int(low) + 1
-    except (OSError, ValueError):
-        return 0
+    ports = sockets.local_ports()
+    return ports[1] - ports[0] + 1 if ports else 0
 
 
 @lru_cache(maxsize=None)
@@ -875,6 +872,16 @@ def is_own(file: str) -> bool:
     if os.path.splitext(file)[1] not in SOURCES:
         return False
     return not (marks.is_standard(file) or marks.is_installed(file) or marks.is_guest(file))
+
+
+def _threads_left_behind() -> List[str]:
+    """Return the names of this process's threads that a fork would leave behind, the main one's not among them."""
+    main = threading.main_thread()
+    # Not `enumerate`, whose lock gevent makes one that switches greenlets.
+    every = list(getattr(threading, "_active", {}).values())
+    return sorted(
+        thread.name for thread in every if thread is not main and not thread.name.startswith("velodrome")
+    )
 
 
 def _has_native_threads() -> bool:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import inspect
 import itertools
 import os
+import threading
+from contextlib import suppress
 from types import ModuleType
 from typing import (
-    TYPE_CHECKING,
     Any,
     AsyncIterator,
     Callable,
@@ -19,12 +20,11 @@ from typing import (
     List,
     Optional,
     Sequence,
+    Set,
 )
 
 from velodrome.guest.injected import clients, connections
-
-if TYPE_CHECKING:
-    from velodrome.guest.injected.treating import Giving
+from velodrome.guest.injected.giving import Giving, Treatments
 
 TRIES = 3
 """Responses of a route that must be the same without validation before it is left out."""
@@ -532,7 +532,85 @@ def _mapped_files() -> List[str]:
     return list(found)
 
 
-TREATMENTS = {
+LOG_RECORDS = 1000
+"""Of `logging` that wait at most for the thread that calls the handlers; further records are dropped."""
+
+
+def _logging(giving: Giving, how: str) -> None:
+    """Turn the records of `logging` `off`, or have the handlers called by a thread of their own (`queued`)."""
+    queues: Dict[int, Any] = {}
+
+    def called(queue: Any) -> None:
+        while True:
+            before, logger, record = queue.get()
+            before(logger, record)
+
+    def queued(module: Any) -> None:
+        from queue import Full, Queue
+
+        before = module.Logger.callHandlers
+
+        def call_handlers(self: Any, record: Any) -> None:
+            giving.took("logging")
+            queue = queues.get(os.getpid())  # threads stay behind in a fork
+            if queue is None:
+                queue = queues[os.getpid()] = Queue(LOG_RECORDS)
+                threading.Thread(target=called, args=(queue,), name="velodrome-logging", daemon=True).start()
+            # What is logged may be changed before the thread comes to it.
+            record.msg, record.args = record.getMessage(), None
+            # A queue without an end would only move the fault: memory would grow instead.
+            with suppress(Full):
+                queue.put_nowait((before, self, record))
+
+        module.Logger.callHandlers = call_handlers
+
+    def off(module: Any) -> None:
+        def is_enabled_for(self: Any, level: int) -> bool:
+            giving.took("logging")
+            return False
+
+        module.Logger.isEnabledFor = is_enabled_for
+
+    giving.finder.after("logging", queued if how == "queued" else off)
+
+
+def _background_detached(giving: Giving, _: bool) -> None:
+    """Have Starlette's background tasks run in a task of their own, so that the app's call returns before them."""
+
+    def patch(module: Any) -> None:
+        import asyncio
+        import contextvars
+
+        within = contextvars.ContextVar("velodrome_background", default=False)
+        running: Set[Any] = set()
+
+        def detach(cls: Any) -> None:
+            before = cls.__call__
+
+            async def in_background(self: Any) -> None:
+                within.set(True)  # of this task alone: tasks of a list follow each other as they did
+                await before(self)
+
+            async def call(self: Any) -> None:
+                if within.get():
+                    await before(self)
+                    return
+                giving.took("background-detached")
+                task = asyncio.ensure_future(in_background(self))
+                running.add(task)
+                task.add_done_callback(running.discard)
+
+            cls.__call__ = call
+
+        detach(module.BackgroundTask)
+        detach(module.BackgroundTasks)
+
+    giving.finder.after("starlette.background", patch)
+
+
+TREATMENTS: Treatments = {
+    "logging": _logging,
+    "background-detached": _background_detached,
     "sync-to-async": _sync_to_async,
     "compression": _compression,
     "tls-context": _tls_context,
@@ -546,4 +624,4 @@ TREATMENTS = {
     "session-each": _session_each,
     "grpc-channels": _grpc_channels,
     "native-threads": _native_threads,
-}  # type: Dict[str, Callable[[Giving, Any], None]]
+}

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from velodrome.guest.injected.calls import Awaited, Wrapped
 from velodrome.guest.injected.places import Place
-from velodrome.guest.injected.treating import Awaited, Wrapped
 
 SOURCE = textwrap.dedent(
     """
