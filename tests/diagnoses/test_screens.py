@@ -35,7 +35,7 @@ from velodrome.diagnoses.fault import Absent, Experiment, Suspect, Unknown, cata
 from velodrome.diagnoses.pool_exhausted import POOLS
 from velodrome.guest.injected.building import KINDS, MARK
 from velodrome.guest.injected.heartbeat import LIBRARIES, NATIVE
-from velodrome.guest.injected.marks import NAMES, WAITS
+from velodrome.guest.injected.marks import MARKS, WAITS
 from velodrome.guest.injected.statements import OPENING
 from velodrome.guest.injected.treating import TREATMENTS
 from velodrome.model.diagnosis import AS_IT_IS, Cure, Met, Probe
@@ -449,7 +449,7 @@ def test_requests_that_fail_alone_do_not_fail_because_of_others(name: str) -> No
 def test_a_screen_looks_for_marks_that_the_heartbeat_sets() -> None:
     watched = [watch for seen in SUSPICIOUS.values() for watch in (seen.watched, seen.watched_alone) if watch]
     seen = {mark for watch in watched for mark in watch.shares}
-    assert seen == set(NAMES)
+    assert seen == {mark.name for mark in MARKS}
 
 
 def test_a_screen_asks_for_packages_that_the_heartbeat_reports() -> None:

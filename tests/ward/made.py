@@ -40,6 +40,7 @@ QUIET = Watched(
     followed_s=3.0,
     ports=28_000,
     connected_s=3.0,
+    lasted_s=3.0,
 )
 CART = Run(
     "/srv/shop/cart.py",

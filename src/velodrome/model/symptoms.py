@@ -250,7 +250,7 @@ class Watched:
     held_up: tuple[HeldUp, ...]
     """The longest first."""
     collections_s: float
-    """In which the whole heap was gone through for garbage."""
+    """In which the whole heap was gone through for garbage, in the process that spends most on it."""
     longest_collection_s: float
     shares: Mapping[str, float] = field(default_factory=dict)
     """Of the time of threads that were not idle, the share that was in each of `guest/injected/marks.py`."""
@@ -294,6 +294,8 @@ class Watched:
     computing: Mapping[str, float] = field(default_factory=dict)
     """CPUs that computed in those of `shares` that are what an app builds, on average. Where several threads compute,
     their stacks are mostly of where they wait for the interpreter's lock."""
+    lasted_s: float = 0.0
+    """From when to when it was watched: `seconds` are those of all processes together."""
 
     @property
     def called(self) -> Mapping[str, Called]:
@@ -313,7 +315,7 @@ class Watched:
         """Collections of the whole heap; None: nobody looked."""
         if not self.seconds:
             return None
-        return Collected(self.seconds, self.collections_s, self.longest_collection_s)
+        return Collected(self.lasted_s, self.collections_s, self.longest_collection_s)
 
     @property
     def longest_queue(self) -> Waits | None:

@@ -1,7 +1,8 @@
 """How a server's processes are given what `guest/injected/` brings: a folder on their import path, and a variable.
 
-with held(account) as folder:
     serving = into(serving, Injected(folder, {"anyio-tokens": 400}))
+
+The folder is the caller's to make, and to remove when it has read what the processes wrote.
 """
 
 import json

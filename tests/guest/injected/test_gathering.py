@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from velodrome.guest.injected.gathering import Gathered, Place, find, runs
+from velodrome.guest.injected.gathering import Gathered, find, runs
+from velodrome.guest.injected.places import Place
 
 pytestmark = pytest.mark.unit
 

@@ -8,8 +8,8 @@ import pytest
 from tests.guest.injected.conftest import HEARTBEAT, Injected
 
 from velodrome.guest.injected.bounds import BEYOND
+from velodrome.guest.injected.giving import WARM
 from velodrome.guest.injected.heartbeat import EXECUTORS
-from velodrome.guest.injected.treating import WARM
 from velodrome.model.errors import InterpreterNotFoundError
 from velodrome.run.environments.interpreter import find_interpreter
 

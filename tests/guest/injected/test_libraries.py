@@ -21,7 +21,7 @@ from tests.ward.cells import (
 )
 
 from velodrome.guest.injected.bounds import BEYOND
-from velodrome.guest.injected.treating import WARM
+from velodrome.guest.injected.giving import WARM
 
 CALLING = """
 import asyncio

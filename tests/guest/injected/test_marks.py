@@ -7,7 +7,7 @@ import pytest
 
 from velodrome.guest.injected import marks
 from velodrome.guest.injected.heartbeat import is_own
-from velodrome.guest.injected.marks import MARKS, NAMES, STANDARD, busy_with, called_from
+from velodrome.guest.injected.marks import STANDARD, busy_with, called_from
 
 pytestmark = pytest.mark.unit
 SITE = "/srv/venv/lib/python3.12/site-packages"
@@ -81,7 +81,3 @@ def test_the_innermost_code_of_the_app_that_calls_it_is_named_or_else_the_neares
 ) -> None:
     found = called_from(name, busy_with(stack(*frames))[name], is_own)
     assert (found and (found.f_code.co_filename, found.f_code.co_name)) == caller
-
-
-def test_every_mark_has_one_name() -> None:
-    assert set(NAMES) == {mark.name for mark in MARKS}

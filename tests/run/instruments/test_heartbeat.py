@@ -158,6 +158,19 @@ def test_collections_of_young_objects_are_not_counted() -> None:
     assert read_heartbeats([young, old, young], 10, 11).collections_s == 0.1
 
 
+def test_collections_are_those_of_the_process_that_spends_most_on_them() -> None:
+    collections = [
+        {"gc": seconds, "at": 10.3, "generation": 2, "pid": pid}
+        for pid, spent in ((1, (0.02,)), (2, (0.08, 0.04)), (3, (0.1,)), (4, ()))
+        for seconds in spent
+    ]
+    workers = [{**SEEN, "at": at} for at in (10.5, 11.0) for _ in range(4)]
+    found = read_heartbeats([*workers, *collections], 10, 11).collected
+    assert found is not None
+    assert (found.seconds, found.longest_s) == (1.0, 0.08)
+    assert found.share == pytest.approx(0.12)
+
+
 def test_a_master_without_a_loop_has_no_share_in_the_time_of_its_workers() -> None:
     master = {**SEEN, "loop": None}
     assert read_heartbeats([SEEN, master, master], 10, 11).seconds == 0.5

@@ -1,5 +1,6 @@
-"""Which line of the app allocates what requests leave behind: asked twice by the host, with a load in between.
+"""Memory: which line of the app allocates what requests leave behind, and how many blocks there are.
 
+For the first the host asks twice, with a load in between.
 Memory is traced (`tracemalloc`) from the first time on, so that whatever is traced the second time was allocated
 meanwhile and is still there. Each allocation is that of the innermost line of the app's own code on its stack.
 """
@@ -9,13 +10,15 @@ from __future__ import annotations
 import gc
 import linecache
 import os
+import sys
+import threading
 
 # As it is before gevent replaces it.
 from _thread import start_new_thread
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Tuple
+from itertools import count
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
-if TYPE_CHECKING:
-    from velodrome.guest.injected.treating import Giving
+from velodrome.guest.injected.giving import Giving, Treatments
 
 BEGIN, END = "trace-begin", "trace-end"
 """Files by which the host has tracing begin and end."""
@@ -26,15 +29,14 @@ MOST = 8
 """Lines reported."""
 
 
-def _trace(giving: Giving, wanted: bool) -> None:
+def _trace(giving: Giving, _: bool) -> None:
     """Trace memory between two questions of the host, and write which lines allocated what is still there."""
 
     def begin() -> None:
         start_new_thread(_answer, (giving,))
 
-    if wanted:
-        begin()
-        os.register_at_fork(after_in_child=begin)
+    begin()
+    os.register_at_fork(after_in_child=begin)
 
 
 def _answer(giving: Giving) -> None:
@@ -83,4 +85,28 @@ def _own_line(traceback: Any, is_own: Callable[[str], bool]) -> Optional[Tuple[s
     return None
 
 
-TREATMENTS = {"allocations": _trace}  # type: Dict[str, Callable[[Giving, Any], None]]
+COUNT, COUNTED_S = "count-%d", 0.02
+"""File by which the host asks for the next count, and how often a process looks for it."""
+
+
+def _live_blocks(giving: Giving, _: bool) -> None:
+    """Count the blocks of memory that objects of Python have whenever the host asks, after a collection of garbage.
+
+    Memory that is handed out and taken back leaves as many as before, however much of it the process keeps.
+    """
+
+    def tell() -> None:
+        for number in count():
+            giving.wait_for(COUNT % number, COUNTED_S)
+            gc.collect()
+            giving.write("blocks", {"number": number, "blocks": sys.getallocatedblocks()})
+
+    def begin() -> None:
+        threading.Thread(target=tell, name="velodrome-blocks", daemon=True).start()
+
+    if hasattr(sys, "getallocatedblocks"):
+        begin()
+        os.register_at_fork(after_in_child=begin)
+
+
+TREATMENTS: Treatments = {"allocations": _trace, "live-blocks": _live_blocks}

@@ -11,12 +11,10 @@ from __future__ import annotations
 
 from functools import wraps
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Set
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Set
 
+from velodrome.guest.injected.giving import Giving, Treatments
 from velodrome.guest.injected.loops import is_awaited
-
-if TYPE_CHECKING:
-    from velodrome.guest.injected.treating import Giving
 
 BEYOND = "-beyond"
 """Of the name of a treatment that raises a bound, once more is in use than that allowed: it did bound."""
@@ -310,11 +308,11 @@ def _raising_pools(giving: Giving, count: int) -> None:
     _set_bounds(giving, name, count, bounds)
 
 
-TREATMENTS = {
+TREATMENTS: Treatments = {
     "anyio-tokens": _anyio_tokens,
     "default-executor": _default_executor,
     "database-pools": _database_pools,
     "client-connections": _client_connections,
     "httpx-kept": _httpx_kept,
     "raising-pools": _raising_pools,
-}  # type: Dict[str, Callable[[Giving, Any], None]]
+}

@@ -10,22 +10,18 @@ or httpx that would close a connection behind a call, or keep few of those that 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Dict, Tuple
+from typing import Any, Dict, Tuple
 
+from velodrome.guest.injected.giving import Giving
 from velodrome.guest.injected.loops import running_loop
-
-if TYPE_CHECKING:
-    from velodrome.guest.injected.treating import Giving
 
 TOOK = "clients-shared"
 KEPT = 64
 """Connections that urllib3 keeps to one host, at least: one for each thread that calls it."""
 
 
-def share(giving: Giving, wanted: bool) -> None:
+def share(giving: Giving, _: bool) -> None:
     """Have clients of aiohttp, httpx and requests share their connections; noted once the app is warm."""
-    if not wanted:
-        return
     warm = giving.warmth()
 
     def met() -> None:

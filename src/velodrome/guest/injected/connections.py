@@ -15,13 +15,11 @@ import re
 import sys
 import threading
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, NamedTuple, Optional, Set, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Set, Tuple
 
+from velodrome.guest.injected.giving import Giving
 from velodrome.guest.injected.loops import is_awaited, running_loop
 from velodrome.guest.injected.marks import is_guest, is_installed, is_standard
-
-if TYPE_CHECKING:
-    from velodrome.guest.injected.treating import Giving
 
 TOOK = "kept-connections"
 OPEN = "_open"

@@ -15,6 +15,9 @@ from __future__ import annotations
 import ast
 from typing import Any, List, NamedTuple, Optional, Sequence, Set, Tuple, Union, cast
 
+from velodrome.guest.injected.giving import Giving, Treatments
+from velodrome.guest.injected.places import Place
+
 Block = List[ast.stmt]
 FOUND, ITEMS = "__velodrome_found_%d_%d", "__velodrome_items_%d"
 """Names in changed source, by the line of what they are for."""
@@ -22,22 +25,6 @@ OTHER_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 LEAVING = (ast.Break, ast.Continue, ast.Return, ast.Yield, ast.YieldFrom, ast.Raise)
 WAITING = (ast.AsyncWith, ast.AsyncFor)
-
-
-class Place(NamedTuple):
-    """Where an await stands: lines from 1, columns in bytes from 0."""
-
-    line: int
-    end_line: int
-    column: Optional[int] = None
-    end_column: Optional[int] = None
-
-    def is_at(self, node: ast.Await) -> bool:
-        """Whether an await is the await meant; without columns the first of its line."""
-        if self.column is None:
-            return node.lineno == self.line
-        there = (node.lineno, getattr(node, "end_lineno", None), node.col_offset)
-        return there == (self.line, self.end_line, self.column)
 
 
 class Run(NamedTuple):
@@ -302,3 +289,23 @@ def _gather(calls: List[str]) -> str:
 def _source(node: ast.AST) -> str:
     unparse = getattr(ast, "unparse", None)  # Python 3.9
     return str(unparse(node)) if unparse else ""
+
+
+GATHERED = "__velodrome_gathered__"
+
+
+def _gather_awaits(giving: Giving, runs: Any) -> None:
+    """Have awaits that follow each other, and do not need each other, run at once."""
+
+    async def gathered(*started: Any) -> Any:
+        import asyncio
+
+        giving.took("gathered")
+        return await asyncio.gather(*started)
+
+    for run in runs:
+        change = Gathered([(run["line"], run["end_line"])], GATHERED)
+        giving.finder.rewrite(run["file"], change.visit, {GATHERED: gathered})
+
+
+TREATMENTS: Treatments = {"gathered": _gather_awaits}

@@ -19,7 +19,6 @@ processes of a machine share on Linux.
 from __future__ import annotations
 
 import ast
-import dis
 import gc
 import json
 import linecache
@@ -33,6 +32,7 @@ from _thread import allocate_lock, get_ident, start_new_thread
 from collections import Counter, deque
 from contextlib import suppress
 from functools import lru_cache
+from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE
 from random import Random
 from time import monotonic, process_time, sleep, thread_time
 from types import CodeType, FrameType
@@ -52,7 +52,8 @@ from typing import (
     TypeVar,
 )
 
-from velodrome.guest.injected import building, gathering, life, marks, statements
+from velodrome.guest.injected import building, gathering, marks, sockets, statements
+from velodrome.guest.injected.places import Place, position
 
 _own_random = Random()
 """Not the one of `random` that an app may have seeded."""
@@ -94,8 +95,8 @@ SOURCES = ("", ".py", ".pyw", ".pyx")
 """Endings of the files that Python's code is written in."""
 LINE = 200
 """Characters reported of a line of source."""
-AWAITS = 0x80 | 0x200
-"""Flags of the code of an `async def`, plain or a generator: CO_COROUTINE, CO_ASYNC_GENERATOR."""
+AWAITS = CO_COROUTINE | CO_ASYNC_GENERATOR
+"""Flags of the code of an `async def`, plain or a generator."""
 IDLE = {"select", "poll", "run_forever", "run_until_complete", "_run_once", "_worker", "wait", "get", "run"}
 IDLE |= {"get_events"}  # trio
 """Innermost functions of a thread that has nothing to do, as far as the standard library's loops and pools go.
@@ -189,7 +190,7 @@ class Loop:
             self._schedule = None
 
 
-class Place(NamedTuple):
+class HeldUp(NamedTuple):
     """Where a thread was while the loop was late, and for how long."""
 
     frames: Tuple[Dict[str, Any], ...]
@@ -456,7 +457,7 @@ class Heart:
 
     def forks(self) -> None:
         """Note before a fork which threads it leaves behind: in the child nobody does their work."""
-        self._at_fork = life.threads_left_behind()
+        self._at_fork = _threads_left_behind()
         self._native = self._native or _has_native_threads()
         if self._native:
             self._at_fork.append(NATIVE)
@@ -512,7 +513,7 @@ class Heart:
             return
         if beat.acquire(timeout=self._late_s):
             return
-        places: List[Place] = []
+        places: List[HeldUp] = []
         since, came = sent, False
         while not came and self._loop is watched:
             self._sample_at_times(held=True)
@@ -526,7 +527,7 @@ class Heart:
             ran = after.ran - before.ran if after and before else 0.0
             queued = after.waited_for_cpu - before.waited_for_cpu if after and before else 0.0
             blocked = max(0.0, now - since - ran - queued) if after and before else 0.0
-            places.append(Place(frames, now - since, ran, blocked))
+            places.append(HeldUp(frames, now - since, ran, blocked))
             since, before = now, after
         length = monotonic() - sent
         self._late += length
@@ -664,7 +665,7 @@ class Heart:
             ],
             "waiting": self._waiting,
             "connects": dict(Counter(_taken(self._connects)).most_common(MOST_TOLD)),
-            "ports": ports(),
+            "ports": _count_of_ports(),
             "left_behind": self._left_behind,
         }
         self._late, self._samples, self._threads, self._calls = 0.0, {"all": 0.0}, {}, {}
@@ -688,13 +689,13 @@ def _stand(frame: FrameType) -> Tuple[int, int]:
     return id(frame), frame.f_lasti
 
 
-def join_places(places: List[Place]) -> List[Place]:
+def join_places(places: List[HeldUp]) -> List[HeldUp]:
     """Return places with those of one stack, one after the other, made one."""
-    found: List[Place] = []
+    found: List[HeldUp] = []
     for place in places:
         if found and found[-1].frames == place.frames:
             last = found[-1]
-            found[-1] = Place(
+            found[-1] = HeldUp(
                 place.frames,
                 last.seconds + place.seconds,
                 last.ran_s + place.ran_s,
@@ -710,15 +711,15 @@ def frames_of(frame: Optional[FrameType]) -> Tuple[Dict[str, Any], ...]:
     found: List[Dict[str, Any]] = []
     while frame is not None and len(found) < DEPTH:
         code = frame.f_code
-        place = place_of(code, frame)
+        place = position(code, frame.f_lasti, frame.f_lineno)
         found.append(
             {
                 "file": code.co_filename,
                 "function": code.co_name,
                 "own": is_own(code.co_filename),
                 "awaits": bool(code.co_flags & AWAITS),
-                "text": text_of(code.co_filename, place["line"]).rstrip(),
-                **place,
+                "text": text_of(code.co_filename, place.line).rstrip(),
+                **place._asdict(),
             }
         )
         frame = frame.f_back
@@ -811,7 +812,7 @@ def _sending(sent: Sent, spent: Spent) -> Dict[str, Any]:
 
 
 def _source(code: CodeType, instruction: int) -> Dict[str, Any]:
-    line = _position(code, instruction)["line"]
+    line = position(code, instruction).line
     text = text_of(code.co_filename, line).strip()
     return {"file": code.co_filename, "line": line, "function": code.co_name, "text": text}
 
@@ -820,14 +821,14 @@ def awaiting(key: Await, waits: Waits) -> Dict[str, Any]:
     """Return a place where tasks wait as plain data; with the run that could be gathered there, where it is in one."""
     found = _known.get(key)
     if found is None:
-        file, place = key.code.co_filename, _position(key.code, key.instruction)
+        file, place = key.code.co_filename, position(key.code, key.instruction)
         found = _known[key] = {
             "file": file,
             "function": key.code.co_name,
             "inner": key.inner,
-            "text": text_of(file, place["line"]).strip(),
-            **place,
-            "run": run_of(file, gathering.Place(**place)),
+            "text": text_of(file, place.line).strip(),
+            **place._asdict(),
+            "run": run_of(file, place),
         }
     return {**found, **waits._asdict()}
 
@@ -836,7 +837,7 @@ _known: Dict[Await, Dict[str, Any]] = {}
 _runs: Dict[str, List[gathering.Run]] = {}
 
 
-def run_of(file: str, place: gathering.Place) -> Optional[Dict[str, Any]]:
+def run_of(file: str, place: Place) -> Optional[Dict[str, Any]]:
     """Return the awaits that an await could run beside, as plain data; None: it cannot."""
     if file not in _runs:
         try:
@@ -856,30 +857,10 @@ def run_of(file: str, place: gathering.Place) -> Optional[Dict[str, Any]]:
     }
 
 
-def ports() -> int:
+def _count_of_ports() -> int:
     """Return how many ports there are for connections that the process opens; 0: this system does not say."""
-    try:
-        with open("/proc/sys/net/ipv4/ip_local_port_range") as file:
-            low, high = file.read().split()
-        return int(high) - int(low) + 1
-    except (OSError, ValueError):
-        return 0
-
-
-def place_of(code: CodeType, frame: FrameType) -> Dict[str, Any]:
-    """Return where in its file a frame is: of Python 3.11 and newer also in which columns."""
-    return _position(code, frame.f_lasti, frame.f_lineno)
-
-
-def _position(code: CodeType, instruction: int, at: Optional[int] = None) -> Dict[str, Any]:
-    positions = getattr(code, "co_positions", None)
-    if positions is not None and instruction >= 0:
-        for number, (line, end_line, column, end_column) in enumerate(positions()):
-            if number == instruction // 2 and line is not None:
-                return {"line": line, "end_line": end_line, "column": column, "end_column": end_column}
-    begun = [line for start, line in dis.findlinestarts(code) if start <= instruction and line is not None]
-    line = at or (begun[-1] if begun else code.co_firstlineno)
-    return {"line": line, "end_line": line}
+    ports = sockets.local_ports()
+    return ports[1] - ports[0] + 1 if ports else 0
 
 
 @lru_cache(maxsize=None)
@@ -891,6 +872,16 @@ def is_own(file: str) -> bool:
     if os.path.splitext(file)[1] not in SOURCES:
         return False
     return not (marks.is_standard(file) or marks.is_installed(file) or marks.is_guest(file))
+
+
+def _threads_left_behind() -> List[str]:
+    """Return the names of this process's threads that a fork would leave behind, the main one's not among them."""
+    main = threading.main_thread()
+    # Not `enumerate`, whose lock gevent makes one that switches greenlets.
+    every = list(getattr(threading, "_active", {}).values())
+    return sorted(
+        thread.name for thread in every if thread is not main and not thread.name.startswith("velodrome")
+    )
 
 
 def _has_native_threads() -> bool:

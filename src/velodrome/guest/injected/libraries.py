@@ -9,9 +9,10 @@ from __future__ import annotations
 import inspect
 import itertools
 import os
+import threading
+from contextlib import suppress
 from types import ModuleType
 from typing import (
-    TYPE_CHECKING,
     Any,
     AsyncIterator,
     Callable,
@@ -19,12 +20,11 @@ from typing import (
     List,
     Optional,
     Sequence,
+    Set,
 )
 
 from velodrome.guest.injected import clients, connections
-
-if TYPE_CHECKING:
-    from velodrome.guest.injected.treating import Giving
+from velodrome.guest.injected.giving import Giving, Treatments
 
 TRIES = 3
 """Responses of a route that must be the same without validation before it is left out."""
@@ -100,17 +100,16 @@ def _compression(giving: Giving, how: str) -> None:
 
         module.compress, module.compressobj = storing, storing_pieces
 
-    if how in ("off", "stored"):
-        giving.finder.after("starlette.middleware.gzip", passed_on("GZipMiddleware"))
-        giving.finder.after("brotli_asgi", passed_on("BrotliMiddleware"))
-        giving.finder.after("django.middleware.gzip", django)
-        giving.finder.after("flask_compress.flask_compress", flask)
-        giving.finder.after("aiohttp.web_response", aiohttp)
+    giving.finder.after("starlette.middleware.gzip", passed_on("GZipMiddleware"))
+    giving.finder.after("brotli_asgi", passed_on("BrotliMiddleware"))
+    giving.finder.after("django.middleware.gzip", django)
+    giving.finder.after("flask_compress.flask_compress", flask)
+    giving.finder.after("aiohttp.web_response", aiohttp)
     if how == "stored":
         giving.finder.after("zlib", stored)
 
 
-def _tls_context(giving: Giving, how: str) -> None:
+def _tls_context(giving: Giving, _: str) -> None:
     """Have clients that are made the same way share one TLS context, and read the bundle of certificates once."""
 
     def patch(module: Any) -> None:
@@ -127,8 +126,7 @@ def _tls_context(giving: Giving, how: str) -> None:
 
         module.create_default_context = create_default_context
 
-    if how == "shared":
-        giving.finder.after("ssl", patch)
+    giving.finder.after("ssl", patch)
 
 
 def _validation(giving: Giving, how: str) -> None:
@@ -174,10 +172,7 @@ def _validation(giving: Giving, how: str) -> None:
 
         module.serialize_response = serialize_response
 
-    if how == "off":
-        giving.finder.after("fastapi.routing", patch)
-    elif how == "twice":
-        giving.finder.after("fastapi.routing", again)
+    giving.finder.after("fastapi.routing", again if how == "twice" else patch)
 
 
 def _plain(content: Any) -> Any:
@@ -187,7 +182,7 @@ def _plain(content: Any) -> Any:
     return content.model_dump(mode="json", by_alias=True) if hasattr(content, "model_dump") else content
 
 
-def _base_middleware(giving: Giving, how: str) -> None:
+def _base_middleware(giving: Giving, _: str) -> None:
     """Have Starlette's BaseHTTPMiddleware call the app in its own task, without streams between two tasks.
 
     The response is there as a whole before the middleware sees it: one that never ends would never begin.
@@ -234,11 +229,10 @@ def _base_middleware(giving: Giving, how: str) -> None:
 
         base.__call__ = call
 
-    if how == "one-task":
-        giving.finder.after("starlette.middleware.base", patch)
+    giving.finder.after("starlette.middleware.base", patch)
 
 
-def _telemetry(giving: Giving, how: str) -> None:
+def _telemetry(giving: Giving, _: str) -> None:
     """Have OpenTelemetry and Sentry sample no trace."""
 
     def opentelemetry(module: Any) -> None:
@@ -266,12 +260,11 @@ def _telemetry(giving: Giving, how: str) -> None:
 
         module.Transaction._set_initial_sampling_decision = decide
 
-    if how == "off":
-        giving.finder.after("opentelemetry.sdk.trace", opentelemetry)
-        giving.finder.after("sentry_sdk.tracing", sentry)
+    giving.finder.after("opentelemetry.sdk.trace", opentelemetry)
+    giving.finder.after("sentry_sdk.tracing", sentry)
 
 
-def _cache_lookups(giving: Giving, how: str) -> None:
+def _cache_lookups(giving: Giving, _: str) -> None:
     """Have each name looked up once, and what was found used again."""
 
     def patch(module: Any) -> None:
@@ -305,9 +298,8 @@ def _cache_lookups(giving: Giving, how: str) -> None:
 
         module.TCPConnector._resolve_host = resolve_host
 
-    if how == "once":
-        giving.finder.after("socket", patch)
-        giving.finder.after("aiohttp.connector", aiohttp)
+    giving.finder.after("socket", patch)
+    giving.finder.after("aiohttp.connector", aiohttp)
 
 
 def _urllib3_connections(giving: Giving, count: int) -> None:
@@ -344,7 +336,7 @@ def _urllib3_connections(giving: Giving, count: int) -> None:
     giving.finder.after("urllib3.poolmanager", pools)
 
 
-def _session_each(giving: Giving, wanted: bool) -> None:
+def _session_each(giving: Giving, _: bool) -> None:
     """Have statements that several tasks send over one asynchronous session of SQLAlchemy at once use one each.
 
     A session that holds unwritten changes is left alone: another one would not see them.
@@ -398,9 +390,8 @@ def _session_each(giving: Giving, wanted: bool) -> None:
             lambda connection: connection.engine.connect(),
         )
 
-    if wanted:
-        giving.finder.after("sqlalchemy.ext.asyncio.session", sessions)
-        giving.finder.after("sqlalchemy.ext.asyncio.engine", connections)
+    giving.finder.after("sqlalchemy.ext.asyncio.session", sessions)
+    giving.finder.after("sqlalchemy.ext.asyncio.engine", connections)
 
 
 MULTICALLABLES = ("unary_unary", "unary_stream", "stream_unary", "stream_stream")
@@ -541,7 +532,85 @@ def _mapped_files() -> List[str]:
     return list(found)
 
 
-TREATMENTS = {
+LOG_RECORDS = 1000
+"""Of `logging` that wait at most for the thread that calls the handlers; further records are dropped."""
+
+
+def _logging(giving: Giving, how: str) -> None:
+    """Turn the records of `logging` `off`, or have the handlers called by a thread of their own (`queued`)."""
+    queues: Dict[int, Any] = {}
+
+    def called(queue: Any) -> None:
+        while True:
+            before, logger, record = queue.get()
+            before(logger, record)
+
+    def queued(module: Any) -> None:
+        from queue import Full, Queue
+
+        before = module.Logger.callHandlers
+
+        def call_handlers(self: Any, record: Any) -> None:
+            giving.took("logging")
+            queue = queues.get(os.getpid())  # threads stay behind in a fork
+            if queue is None:
+                queue = queues[os.getpid()] = Queue(LOG_RECORDS)
+                threading.Thread(target=called, args=(queue,), name="velodrome-logging", daemon=True).start()
+            # What is logged may be changed before the thread comes to it.
+            record.msg, record.args = record.getMessage(), None
+            # A queue without an end would only move the fault: memory would grow instead.
+            with suppress(Full):
+                queue.put_nowait((before, self, record))
+
+        module.Logger.callHandlers = call_handlers
+
+    def off(module: Any) -> None:
+        def is_enabled_for(self: Any, level: int) -> bool:
+            giving.took("logging")
+            return False
+
+        module.Logger.isEnabledFor = is_enabled_for
+
+    giving.finder.after("logging", queued if how == "queued" else off)
+
+
+def _background_detached(giving: Giving, _: bool) -> None:
+    """Have Starlette's background tasks run in a task of their own, so that the app's call returns before them."""
+
+    def patch(module: Any) -> None:
+        import asyncio
+        import contextvars
+
+        within = contextvars.ContextVar("velodrome_background", default=False)
+        running: Set[Any] = set()
+
+        def detach(cls: Any) -> None:
+            before = cls.__call__
+
+            async def in_background(self: Any) -> None:
+                within.set(True)  # of this task alone: tasks of a list follow each other as they did
+                await before(self)
+
+            async def call(self: Any) -> None:
+                if within.get():
+                    await before(self)
+                    return
+                giving.took("background-detached")
+                task = asyncio.ensure_future(in_background(self))
+                running.add(task)
+                task.add_done_callback(running.discard)
+
+            cls.__call__ = call
+
+        detach(module.BackgroundTask)
+        detach(module.BackgroundTasks)
+
+    giving.finder.after("starlette.background", patch)
+
+
+TREATMENTS: Treatments = {
+    "logging": _logging,
+    "background-detached": _background_detached,
     "sync-to-async": _sync_to_async,
     "compression": _compression,
     "tls-context": _tls_context,
@@ -555,4 +624,4 @@ TREATMENTS = {
     "session-each": _session_each,
     "grpc-channels": _grpc_channels,
     "native-threads": _native_threads,
-}  # type: Dict[str, Callable[[Giving, Any], None]]
+}

@@ -8,17 +8,10 @@ from __future__ import annotations
 import os
 import random
 import sys
-import threading
-import time
 import weakref
-from itertools import count
-from typing import TYPE_CHECKING, Any, Callable, Dict, List
+from typing import Any
 
-if TYPE_CHECKING:
-    from velodrome.guest.injected.treating import Giving
-
-_sleep = time.sleep
-"""As it is before gevent makes it one that lets others run."""
+from velodrome.guest.injected.giving import Giving, Treatments
 
 
 def _max_requests(giving: Giving, count: int) -> None:
@@ -49,7 +42,7 @@ def _max_requests(giving: Giving, count: int) -> None:
     giving.finder.after("uvicorn.config", of_uvicorn)
 
 
-def _jitter(giving: Giving, wanted: bool) -> None:
+def _jitter(giving: Giving, _: bool) -> None:
     """Have each worker that is replaced after so many requests live up to twice as long, by a number that is drawn."""
 
     def of_gunicorn(module: Any) -> None:
@@ -75,12 +68,11 @@ def _jitter(giving: Giving, wanted: bool) -> None:
 
         module.Config.load = load
 
-    if wanted:
-        giving.finder.after("gunicorn.workers.base", of_gunicorn)
-        giving.finder.after("uvicorn.config", of_uvicorn)
+    giving.finder.after("gunicorn.workers.base", of_gunicorn)
+    giving.finder.after("uvicorn.config", of_uvicorn)
 
 
-def _preload(giving: Giving, how: str) -> None:
+def _preload(giving: Giving, _: str) -> None:
     """Have gunicorn import the app in each worker, and not before it forks them."""
 
     def patch(module: Any) -> None:
@@ -94,11 +86,10 @@ def _preload(giving: Giving, how: str) -> None:
 
         module.Arbiter.setup = setup
 
-    if how == "off":
-        giving.finder.after("gunicorn.arbiter", patch)
+    giving.finder.after("gunicorn.arbiter", patch)
 
 
-def _own_epoll(giving: Giving, wanted: bool) -> None:
+def _own_epoll(giving: Giving, _: bool) -> None:
     """Have a loop of asyncio that was made before a fork wait on an epoll of its own in the child."""
     loops: Any = weakref.WeakSet()
 
@@ -129,9 +120,8 @@ def _own_epoll(giving: Giving, wanted: bool) -> None:
             loop._make_self_pipe()
             giving.took("own-epoll")
 
-    if wanted:
-        giving.finder.after("asyncio.selector_events", patch)
-        os.register_at_fork(after_in_child=forked)
+    giving.finder.after("asyncio.selector_events", patch)
+    os.register_at_fork(after_in_child=forked)
 
 
 def _open_files(giving: Giving, count: int) -> None:
@@ -160,134 +150,11 @@ def _cpus(giving: Giving, count: int) -> None:
         giving.took("cpus")
 
 
-COUNT, COUNTED_S = "count-%d", 0.02
-"""File by which the host asks for the next count, and how often a process looks for it."""
-
-
-def _live_blocks(giving: Giving, wanted: bool) -> None:
-    """Count the blocks of memory that objects of Python have whenever the host asks, after a collection of garbage.
-
-    Memory that is handed out and taken back leaves as many as before, however much of it the process keeps.
-    """
-    import gc
-
-    def tell() -> None:
-        for number in count():
-            giving.wait_for(COUNT % number, COUNTED_S)
-            gc.collect()
-            giving.write("blocks", {"number": number, "blocks": sys.getallocatedblocks()})
-
-    def begin() -> None:
-        threading.Thread(target=tell, name="velodrome-blocks", daemon=True).start()
-
-    if wanted and hasattr(sys, "getallocatedblocks"):
-        begin()
-        os.register_at_fork(after_in_child=begin)
-
-
-def _single_flight(giving: Giving, wanted: bool) -> None:
-    """Have requests that are the same wait till the first of them is answered, and only then reach the app."""
-
-    def asgi(app: Any) -> Any:
-        import asyncio
-
-        flying: Dict[Any, Any] = {}
-
-        async def flight(scope: Any, receive: Any, send: Any) -> None:
-            if scope["type"] != "http" or scope["method"] not in ("GET", "HEAD"):
-                await app(scope, receive, send)
-                return
-            key = (scope["method"], scope["path"], scope.get("query_string"))
-            if key in flying:
-                giving.took("single-flight")
-                await flying[key].wait()
-                await app(scope, receive, send)
-                return
-            landed = flying[key] = asyncio.Event()
-            try:
-                await app(scope, receive, send)
-            finally:
-                if flying.get(key) is landed:
-                    del flying[key]
-                landed.set()
-
-        return flight
-
-    def wsgi(app: Any) -> Any:
-        flying: Dict[Any, Any] = {}
-
-        def flight(environ: Any, start_response: Any) -> Any:
-            key = tuple(environ.get(name) for name in ("REQUEST_METHOD", "PATH_INFO", "QUERY_STRING"))
-            landed = threading.Event()
-            first = flying.setdefault(key, landed) if key[0] in ("GET", "HEAD") else landed
-            if first is not landed:
-                giving.took("single-flight")
-                first.wait()
-                return app(environ, start_response)
-            try:
-                return app(environ, start_response)
-            finally:
-                if flying.get(key) is landed:
-                    del flying[key]
-                landed.set()
-
-        return flight
-
-    if wanted:
-        before_app(giving, wsgi, asgi)
-
-
-def before_app(giving: Giving, wsgi: Callable[[Any], Any], asgi: Callable[[Any], Any]) -> None:
-    """Have gunicorn's workers and uvicorn call what `wsgi` and `asgi` make of the app in its place."""
-
-    def of_gunicorn(module: Any) -> None:
-        before = module.Worker.load_wsgi
-
-        def load_wsgi(self: Any) -> None:
-            before(self)
-            if not hasattr(self, "asgi"):
-                self.wsgi = wsgi(self.wsgi)
-
-        module.Worker.load_wsgi = load_wsgi
-
-    giving.finder.after("gunicorn.workers.base", of_gunicorn)
-    before_asgi(giving, asgi)
-
-
-def before_asgi(giving: Giving, asgi: Callable[[Any], Any]) -> None:
-    """Have uvicorn, and gunicorn's own worker for ASGI, call what `asgi` makes of the app in its place."""
-
-    def replace_app(cls: Any, load: str, attribute: str) -> None:
-        before = getattr(cls, load)
-
-        def load_and_replace(self: Any) -> None:
-            before(self)
-            setattr(self, attribute, asgi(getattr(self, attribute)))
-
-        setattr(cls, load, load_and_replace)
-
-    finder = giving.finder
-    finder.after("uvicorn.config", lambda module: replace_app(module.Config, "load", "loaded_app"))
-    finder.after("gunicorn.workers.gasgi", lambda module: replace_app(module.ASGIWorker, "load_wsgi", "asgi"))
-
-
-TREATMENTS = {
+TREATMENTS: Treatments = {
     "max-requests": _max_requests,
     "jitter": _jitter,
     "preload": _preload,
     "own-epoll": _own_epoll,
     "open-files": _open_files,
     "cpus": _cpus,
-    "live-blocks": _live_blocks,
-    "single-flight": _single_flight,
-}  # type: Dict[str, Callable[[Giving, Any], None]]
-
-
-def threads_left_behind() -> List[str]:
-    """Return the names of this process's threads that a fork would leave behind, the main one's not among them."""
-    main = threading.main_thread()
-    # Not `enumerate`, whose lock gevent makes one that switches greenlets.
-    every = list(getattr(threading, "_active", {}).values())
-    return sorted(
-        thread.name for thread in every if thread is not main and not thread.name.startswith("velodrome")
-    )
+}

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
+from inspect import CO_COROUTINE
 from typing import Any
-
-COROUTINE = 0x80
-"""Flag of the code of an `async def`: CO_COROUTINE."""
 
 
 def running_loop() -> Any:
@@ -21,4 +19,4 @@ def running_loop() -> Any:
 def is_awaited(function: Any) -> bool:
     """Whether a function is an `async def`."""
     code = getattr(function, "__code__", None)
-    return code is not None and bool(code.co_flags & COROUTINE)
+    return code is not None and bool(code.co_flags & CO_COROUTINE)

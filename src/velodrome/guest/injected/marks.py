@@ -112,7 +112,6 @@ NEAREST = ("importing",)
 """Marks whose nearest caller is named: the line of whichever package, and not the app's own behind it."""
 LOOP = "watched"
 """The function of velodrome's in which event loops run."""
-NAMES = tuple(dict.fromkeys(mark.name for mark in MARKS))
 WAITS = (
     Mark("connector", "/aiohttp/connector.py", _of("connect", "_wait_for_available_connection")),
     Mark("httpcore-pool", "/httpcore/_async/connection_pool.py", _of("wait_for_connection")),

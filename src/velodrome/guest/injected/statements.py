@@ -18,9 +18,10 @@ import time
 from contextvars import ContextVar
 from functools import lru_cache, wraps
 from types import ModuleType
-from typing import Any, Callable, Optional, Tuple
+from typing import Any, Callable, Mapping, Optional, Tuple
 
 from velodrome.guest.injected.connections import DRIVERS, Driver
+from velodrome.guest.injected.giving import Giving, Treatments, sleep
 from velodrome.guest.injected.importing import Finder
 from velodrome.guest.injected.loops import is_awaited
 
@@ -48,8 +49,6 @@ TEXT = 300
 _VALUES = re.compile(r"'(?:[^']|'')*'|\b\d+(?:\.\d+)?\b|%\(\w+\)s|%s|\$\d+|(?<!:):\w+|\?")
 _LISTS = re.compile(r"\(\s*\?(?:\s*,\s*\?)+\s*\)")
 _PARTS_OF_KEY = re.compile(r"(?<![^:./-])[^:./-]*[\d@][^:./-]*")
-_sleep = time.sleep
-"""As it is before gevent makes it one that lets others run."""
 _inside: ContextVar[Optional[Timer]] = ContextVar("velodrome_inside_statement", default=None)
 
 
@@ -168,7 +167,7 @@ SPUN_S = 0.001
 def _wait(seconds: float) -> None:
     until = time.perf_counter() + seconds
     if seconds > SPUN_S:
-        _sleep(seconds)
+        sleep(seconds)
     while time.perf_counter() < until:
         pass
 
@@ -292,3 +291,42 @@ def _reading(before: Callable[..., Any]) -> Callable[..., Any]:
             timer.end()
 
     return read
+
+
+_BEGIN = re.compile(r"\s*BEGIN(\s+DEFERRED)?(\s+TRANSACTION)?\s*;?\s*", re.IGNORECASE)
+
+
+def _sqlite_waits(giving: Giving, seconds: float) -> None:
+    """Have connections of `sqlite3` wait so long for a lock, and transactions take theirs when they begin.
+
+    A transaction that has read something and then writes is refused at once where another one has written since: to
+    wait would not help it.
+    """
+
+    def execute(before: Callable[..., Any], cursor: Any, statement: str, *values: Any) -> Any:
+        return before(cursor, "BEGIN IMMEDIATE" if _BEGIN.fullmatch(statement) else statement, *values)
+
+    def connected(connect: Callable[[], Any]) -> Any:
+        giving.took("sqlite-waits")
+        connection = connect()
+        connection.execute("PRAGMA busy_timeout = %d" % round(1000 * seconds))
+        return connection
+
+    in_sqlite(giving.finder, execute, connected)
+
+
+def _statements_longer(giving: Giving, longer_s: Mapping[str, float]) -> None:
+    """Have statements, given without their values, take so many seconds longer."""
+
+    def timer_of(normalized: str) -> Optional[Timer]:
+        if normalized not in longer_s:
+            return None
+        giving.took("statements-longer")
+        timer = Timer()
+        timer.longer_s = longer_s[normalized]
+        return timer
+
+    follow(giving.finder, timer_of)
+
+
+TREATMENTS: Treatments = {"sqlite-waits": _sqlite_waits, "statements-longer": _statements_longer}

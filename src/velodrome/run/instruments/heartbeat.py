@@ -60,13 +60,12 @@ def time_collections(server: Standing, connections: int, seconds: float) -> Coll
     began = time.monotonic()
     server.run_closed_loop(connections, seconds)
     ended = time.monotonic()
-    each: dict[Any, list[float]] = {}
+    garbage = Garbage()
     for line in server.read_lines("gc"):
         with suppress(KeyError, TypeError, ValueError):
-            if began <= float(line["at"]) <= ended and int(line["generation"]) >= OLDEST:
-                each.setdefault(line["pid"], []).append(float(line["gc"]))
-    most = max(each.values(), key=math.fsum, default=[])
-    return Collected(ended - began, math.fsum(most), max(most, default=0.0))
+            if began <= float(line["at"]) <= ended:
+                garbage.add(line)
+    return garbage.most(ended - began)
 
 
 def timeline(lines: Iterable[Mapping[str, Any]], begin: float, measured: Measurement) -> Timeline:
@@ -141,115 +140,28 @@ def read_heartbeats(
 
     `rps` is of the load, which was measured within `load`; None: all of the time. Statements are counted in that only.
     """
-    held: dict[tuple[Frame, ...], list[float]] = {}
-    seconds = looped = looked = late = others = collections = longest = 0.0
-    samples: dict[str, float] = {}
-    computing: dict[str, float] = {}
-    calls: dict[tuple[str, str, str, str], float] = {}
-    loop, threads, libraries = "", dict[str, int](), set[str]()
-    waits, waiting, connects, ports = dict[str, Waits](), dict[str, int](), dict[str, int](), 0
-    left_behind, limited = set[str](), False
-    span = [math.inf, -math.inf]
-    sent = Sent(*(load or (begin, end)))
+    seen = Seen(begin, end, Sent(*(load or (begin, end))))
     for line in lines:
         with suppress(KeyError, TypeError, ValueError, AttributeError):
-            if not begin <= float(line["at"]) <= end:
-                continue
-            if "stall" in line:
-                late += float(line["stall"])
-                others += float(line.get("others_s", 0.0))
-                for place in line["places"]:
-                    _add(held, place)
-            elif "gc" in line and int(line["generation"]) >= OLDEST:
-                collections += float(line["gc"])
-                longest = max(longest, float(line["gc"]))
-            elif "seen" in line:
-                seconds += float(line["seen"])
-                looped += float(line["seen"]) if line["loop"] else 0.0
-                loop = str(line["loop"] or loop)
-                _add_each(samples, line["samples"])
-                _add_each(computing, line.get("computing", {}))
-                _add_calls(calls, line.get("calls", ()))
-                sent.add(line)
-                for name, count in line["threads"].items():
-                    threads[str(name)] = max(threads.get(str(name), 0), int(count))
-                libraries |= set(map(str, line["libraries"]))
-                limited = limited or bool(line.get("limited"))
-                left_behind |= set(map(str, line.get("left_behind", ())))
-                if float(line["at"]) - float(line["seen"]) >= begin:
-                    looked += float(line["seen"]) if line["loop"] else 0.0
-                    at = float(line["at"])
-                    span = [min(span[0], at - float(line["seen"])), max(span[1], at)]
-                    for name, count in line.get("waiting", {}).items():
-                        waiting[str(name)] = max(waiting.get(str(name), 0), int(count))
-                    for name, count in line.get("connects", {}).items():
-                        connects[str(name)] = connects.get(str(name), 0) + int(count)
-                    ports = max(ports, int(line.get("ports", 0)))
-                    for place in line.get("waits", ()):
-                        _wait(waits, place)
-    places = [
-        HeldUp(stack, took, ran, blocked, int(times)) for stack, (took, ran, blocked, times) in held.items()
-    ]
-    places.sort(key=lambda held_up: -held_up.seconds)
-    every = samples.pop("all", 0.0)
-    shares = {name: spent / every for name, spent in samples.items() if every}
-    called = _called(calls, {**samples, OWN: every})
-    # A master that only looks after its workers has no loop, and no share in their time.
-    served = looped or seconds
-    return Watched(
-        served,
-        loop,
-        late,
-        tuple(places[:STACKS]),
-        collections,
-        longest,
-        shares,
-        {name: spent / served for name, spent in samples.items() if served},
-        {name: tuple(places) for name, places in called.items()},
-        tuple(called.get(OWN, ())[:LINES]),
-        threads,
-        frozenset(libraries),
-        rps,
-        others,
-        looked,
-        tuple(sorted(waits.values(), key=lambda wait: -wait.seconds)[:STACKS]),
-        waiting,
-        sent.statements(rps),
-        sent.span_s,
-        connects,
-        ports,
-        left_behind=frozenset(left_behind),
-        limited=limited,
-        connected_s=max(span[1] - span[0], 0.0),
-        computing={name: spent / served for name, spent in computing.items() if served},
-    )
+            seen.add(line)
+    return seen.watched(rps)
 
 
-def _add_each(sums: dict[str, float], line: Mapping[str, float]) -> None:
-    for name, seconds in line.items():
-        sums[str(name)] = sums.get(str(name), 0.0) + float(seconds)
+@dataclass
+class Garbage:
+    """Collections of the whole heap, by the process that made them."""
 
+    each: dict[Any, list[float]] = field(default_factory=dict)
 
-def _add(held: dict[tuple[Frame, ...], list[float]], place: Mapping[str, Any]) -> None:
-    stack = tuple(_frame(one) for one in place["frames"][:DEPTH])
-    if not stack:
-        return
-    sums = held.setdefault(stack, [0.0, 0.0, 0.0, 0.0])
-    for number, name in enumerate(("seconds", "ran_s", "blocked_s")):
-        sums[number] += float(place[name])
-    sums[3] += 1
+    def add(self, line: Mapping[str, Any]) -> None:
+        """Take in a collection; one of young objects is passed over."""
+        if int(line["generation"]) >= OLDEST:
+            self.each.setdefault(line.get("pid"), []).append(float(line["gc"]))
 
-
-def _called(
-    calls: Mapping[tuple[str, str, str, str], float], spent_in: Mapping[str, float]
-) -> dict[str, list[Called]]:
-    """Return from where each mark is called, most of the time in it first."""
-    found: dict[str, list[Called]] = {}
-    for (mark, *source), spent in sorted(calls.items(), key=lambda item: -item[1]):
-        if spent_in.get(mark):
-            place, function, text = source
-            found.setdefault(mark, []).append(Called(place, function, text, spent / spent_in[mark]))
-    return found
+    def most(self, seconds: float) -> Collected:
+        """Return those of the process that spent most on them, in a load that took so long."""
+        most = max(self.each.values(), key=math.fsum, default=[])
+        return Collected(seconds, math.fsum(most), max(most, default=0.0))
 
 
 @dataclass
@@ -288,44 +200,192 @@ class Sent:
         return tuple(sorted(found, key=lambda statement: -statement.seconds)[:STACKS])
 
 
-def _add_calls(calls: dict[tuple[str, str, str, str], float], found: Iterable[Mapping[str, Any]]) -> None:
-    """Add up where from marks are called: by mark, place, function and line of source."""
-    for call in found:
-        key = (
-            str(call["mark"]),
-            f"{call['file']}:{int(call['line'])}",
-            str(call["function"]),
-            str(call["text"]),
+@dataclass
+class Seen:
+    """What heartbeats reported from `begin` to `end`, put together."""
+
+    begin: float
+    end: float
+    sent: Sent
+    garbage: Garbage = field(default_factory=Garbage)
+    late_s: float = 0.0
+    others_s: float = 0.0
+    held: dict[tuple[Frame, ...], list[float]] = field(default_factory=dict)
+    seconds: float = 0.0
+    """Of all processes."""
+    looped_s: float = 0.0
+    """Of that, with an event loop."""
+    looked_s: float = 0.0
+    """Of that, in what began after `begin`."""
+    loop: str = ""
+    samples: dict[str, float] = field(default_factory=dict)
+    computing: dict[str, float] = field(default_factory=dict)
+    calls: dict[tuple[str, str, str, str], float] = field(default_factory=dict)
+    threads: dict[str, int] = field(default_factory=dict)
+    libraries: set[str] = field(default_factory=set)
+    limited: bool = False
+    left_behind: set[str] = field(default_factory=set)
+    first: float = math.inf
+    last: float = -math.inf
+    """Of what began after `begin`, when it began and ended."""
+    waits: dict[str, Waits] = field(default_factory=dict)
+    waiting: dict[str, int] = field(default_factory=dict)
+    connects: dict[str, int] = field(default_factory=dict)
+    ports: int = 0
+
+    def add(self, line: Mapping[str, Any]) -> None:
+        """Take in a line of this time.
+
+        Raises KeyError, TypeError, ValueError or AttributeError where it is none of theirs.
+        """
+        if not self.begin <= float(line["at"]) <= self.end:
+            return
+        if "stall" in line:
+            self.add_stall(line)
+        elif "gc" in line:
+            self.garbage.add(line)
+        elif "seen" in line:
+            self.add_seen(line)
+
+    def add_stall(self, line: Mapping[str, Any]) -> None:
+        """Take in a time for which the loop was late."""
+        self.late_s += float(line["stall"])
+        self.others_s += float(line.get("others_s", 0.0))
+        for place in line["places"]:
+            stack = tuple(_frame(one) for one in place["frames"][:DEPTH])
+            if stack:
+                sums = self.held.setdefault(stack, [0.0, 0.0, 0.0, 0.0])
+                for number, name in enumerate(("seconds", "ran_s", "blocked_s")):
+                    sums[number] += float(place[name])
+                sums[3] += 1
+
+    def add_seen(self, line: Mapping[str, Any]) -> None:
+        """Take in what was seen of one process since its line before."""
+        seconds = float(line["seen"])
+        self.seconds += seconds
+        self.looped_s += seconds if line["loop"] else 0.0
+        self.loop = str(line["loop"] or self.loop)
+        _add_each(self.samples, line["samples"])
+        _add_each(self.computing, line.get("computing", {}))
+        for call in line.get("calls", ()):
+            self.add_call(call)
+        self.sent.add(line)
+        _raise_each(self.threads, line["threads"])
+        self.libraries |= set(map(str, line["libraries"]))
+        self.limited = self.limited or bool(line.get("limited"))
+        self.left_behind |= set(map(str, line.get("left_behind", ())))
+        if float(line["at"]) - seconds >= self.begin:
+            self.add_within(line)
+
+    def add_within(self, line: Mapping[str, Any]) -> None:
+        """Take in what counts only where it began in this time: who waits, and connections that are opened."""
+        seconds, at = float(line["seen"]), float(line["at"])
+        self.looked_s += seconds if line["loop"] else 0.0
+        self.first, self.last = min(self.first, at - seconds), max(self.last, at)
+        _raise_each(self.waiting, line.get("waiting", {}))
+        for name, count in line.get("connects", {}).items():
+            self.connects[str(name)] = self.connects.get(str(name), 0) + int(count)
+        self.ports = max(self.ports, int(line.get("ports", 0)))
+        for place in line.get("waits", ()):
+            self.add_wait(place)
+
+    def add_call(self, call: Mapping[str, Any]) -> None:
+        """Take in where from something is called that one of `guest/injected/marks.py` stands for."""
+        place = f"{call['file']}:{int(call['line'])}"
+        key = (str(call["mark"]), place, str(call["function"]), str(call["text"]))
+        self.calls[key] = self.calls.get(key, 0.0) + float(call["seconds"])
+
+    def add_wait(self, place: Mapping[str, Any]) -> None:
+        """Take in where tasks wait."""
+        run = place["run"]
+        column = f":{place['column']}" if place.get("column") is not None else ""
+        inner = bool(place["inner"])
+        file, key = str(place["file"]), f"{place['file']}:{place['line']}{column}{'' if inner else ' around'}"
+        before = self.waits.get(key)
+        self.waits[key] = Waits(
+            f"{file}:{int(place['line'])}",
+            str(place["function"]),
+            str(place["text"]),
+            float(place["seconds"]) + (before.seconds if before else 0.0),
+            max(int(place["most"]), before.most if before else 0),
+            inner,
+            _run(file, run) if run else None,
+            str(place.get("holds") or (before.holds if before else "")),
         )
-        calls[key] = calls.get(key, 0.0) + float(call["seconds"])
+
+    def watched(self, rps: float) -> Watched:
+        """Return all of it, of a load with so many requests a second."""
+        spent_in = dict(self.samples)
+        every = spent_in.pop("all", 0.0)
+        called = _called(self.calls, {**spent_in, OWN: every})
+        # A master that only looks after its workers has no loop, and no share in their time.
+        served = self.looped_s or self.seconds
+        held_up = [
+            HeldUp(stack, took, ran, blocked, int(times))
+            for stack, (took, ran, blocked, times) in self.held.items()
+        ]
+        collected = self.garbage.most(self.end - self.begin)
+        return Watched(
+            seconds=served,
+            loop=self.loop,
+            late_s=self.late_s,
+            held_up=tuple(sorted(held_up, key=lambda one: -one.seconds)[:STACKS]),
+            collections_s=collected.collections_s,
+            longest_collection_s=collected.longest_s,
+            shares={name: spent / every for name, spent in spent_in.items() if every},
+            at_once={name: spent / served for name, spent in spent_in.items() if served},
+            callers={name: tuple(places) for name, places in called.items()},
+            lines=tuple(called.get(OWN, ())[:LINES]),
+            threads=self.threads,
+            libraries=frozenset(self.libraries),
+            rps=rps,
+            others_s=self.others_s,
+            looked_s=self.looked_s,
+            waits=tuple(sorted(self.waits.values(), key=lambda wait: -wait.seconds)[:STACKS]),
+            waiting=self.waiting,
+            statements=self.sent.statements(rps),
+            followed_s=self.sent.span_s,
+            connects=self.connects,
+            ports=self.ports,
+            connected_s=max(self.last - self.first, 0.0),
+            left_behind=frozenset(self.left_behind),
+            limited=self.limited,
+            computing={name: spent / served for name, spent in self.computing.items() if served},
+            lasted_s=collected.seconds,
+        )
 
 
-def _wait(waits: dict[str, Waits], place: Mapping[str, Any]) -> None:
-    """Add up where tasks wait."""
-    run = place["run"]
-    column = f":{place['column']}" if place.get("column") is not None else ""
-    inner = bool(place["inner"])
-    file, key = str(place["file"]), f"{place['file']}:{place['line']}{column}{'' if inner else ' around'}"
-    before = waits.get(key)
-    waits[key] = Waits(
-        f"{file}:{int(place['line'])}",
-        str(place["function"]),
-        str(place["text"]),
-        float(place["seconds"]) + (before.seconds if before else 0.0),
-        max(int(place["most"]), before.most if before else 0),
-        inner,
-        Run(
-            file,
-            int(run["line"]),
-            int(run["end_line"]),
-            int(run["awaits"]),
-            bool(run["loops"]),
-            str(run["before"]),
-            str(run["after"]),
-        )
-        if run
-        else None,
-        str(place.get("holds") or (before.holds if before else "")),
+def _add_each(sums: dict[str, float], line: Mapping[str, float]) -> None:
+    for name, seconds in line.items():
+        sums[str(name)] = sums.get(str(name), 0.0) + float(seconds)
+
+
+def _raise_each(most: dict[str, int], line: Mapping[str, int]) -> None:
+    for name, count in line.items():
+        most[str(name)] = max(most.get(str(name), 0), int(count))
+
+
+def _called(
+    calls: Mapping[tuple[str, str, str, str], float], spent_in: Mapping[str, float]
+) -> dict[str, list[Called]]:
+    """Return from where each mark is called, most of the time in it first."""
+    found: dict[str, list[Called]] = {}
+    for (mark, *source), spent in sorted(calls.items(), key=lambda item: -item[1]):
+        if spent_in.get(mark):
+            place, function, text = source
+            found.setdefault(mark, []).append(Called(place, function, text, spent / spent_in[mark]))
+    return found
+
+
+def _run(file: str, run: Mapping[str, Any]) -> Run:
+    return Run(
+        file,
+        int(run["line"]),
+        int(run["end_line"]),
+        int(run["awaits"]),
+        bool(run["loops"]),
+        str(run["before"]),
+        str(run["after"]),
     )
 
 

@@ -2,7 +2,7 @@
 
     with standing(trial, lab, Treatment("tokens 400", {"anyio-tokens": 400})) as server:
         server.warm()
-        measured = server.closed(64)
+        measured = server.run_closed_loop(64, seconds=3.0)
         assert "anyio-tokens" in server.took()
 
 Whatever the treatment writes is in a folder that is removed at the end.
@@ -17,8 +17,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from velodrome.guest.injected.life import COUNT
-from velodrome.guest.injected.treating import WARM
+from velodrome.guest.injected.allocations import COUNT
+from velodrome.guest.injected.giving import WARM
 from velodrome.guest.stack import Stack
 from velodrome.model.app import ThirdParty
 from velodrome.model.diagnosis import AS_IT_IS, Figures, Treatment

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from velodrome.guest.injected.treating import Awaited, CallSite, Wrapped
+from velodrome.guest.injected.calls import Awaited, Wrapped
+from velodrome.guest.injected.places import Place
 
 SOURCE = textwrap.dedent(
     """
@@ -25,9 +26,9 @@ SOURCE = textwrap.dedent(
 )
 
 
-def site(call: str, line: int, *, columns: bool = True) -> CallSite:
+def site(call: str, line: int, *, columns: bool = True) -> Place:
     begin = SOURCE.splitlines()[line - 1].index(call)
-    return CallSite("views.py", line, line, *((begin, begin + len(call)) if columns else ()))
+    return Place(line, line, *((begin, begin + len(call)) if columns else ()))
 
 
 def run(change: Wrapped, **names: Any) -> dict[str, Any]:
