@@ -209,11 +209,6 @@ class Pair:
     between: float = 0.0
     """Variance of the log ratio's mean that comes of the hosts, and that further blocks on them do not lower."""
 
-    @property
-    def settled(self) -> bool:
-        """Whether the interval leaves out equality."""
-        return self.ratio.low > 1 or self.ratio.high < 1
-
 
 @dataclass
 class Comparison:
