@@ -41,7 +41,7 @@ Result = Measurement | Failed
 Entry = Result | Finding | Profile
 """A line after the header."""
 Machine = Mapping[str, str | int | float | list[int] | None]
-"""Facts of the machine by name, see `run/machine/machine.py`."""
+"""Facts of the machine by name, see `run/machine/facts.py`."""
 
 COMPARABLE = ("cpu", "cpus", "kernel", "memory_bytes", "system", "virtualisation")
 """Facts of a machine that must agree before trials of two runs are compared."""

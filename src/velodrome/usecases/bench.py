@@ -82,7 +82,7 @@ RECOVERY_PAUSE_S = 0.1
 def wait_for_recovery(
     ask: Callable[[float], tuple[int, float] | None], alone_ms: float, patience_s: float
 ) -> bool:
-    """Return whether `REQUESTS` answers in a row come about as fast as one alone did, within the patience.
+    """Return whether `RECOVERY_REQUESTS` answers in a row come about as fast as one alone did, within the patience.
 
     Where that is not known (0), right answers are enough. `ask` makes them, for so many seconds at most, and returns
     how many were right and what the slowest took, milliseconds; None: there is no server any more.
