@@ -19,10 +19,10 @@ import numpy as np
 from rounds import Table
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from tests.judge.tuning.servers import APPS, CPUS, Servers, candidates
+from tests.judge.tuning.servers import APPS, CPUS, Servers, candidates, tune
 
 from velodrome.judge.tuning.knowing import REPORTED, Confirmed, Costs, Spread
-from velodrome.judge.tuning.racing import CONFIRMING, CONFIRMING_COST, tune
+from velodrome.judge.tuning.racing import CONFIRMING, CONFIRMING_COST
 from velodrome.model.quantity import Interval
 from velodrome.model.tuning import Ask, Goal, Observation, Wanted
 

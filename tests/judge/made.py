@@ -8,6 +8,7 @@ from typing import Any
 
 from velodrome.guest.recipe import Body, Call, Cpu, Recipe
 from velodrome.guest.stack import KnobValue, Launch, Process, Stack, one_per_worker, unbounded
+from velodrome.judge.statistics import Pair
 from velodrome.judge.verdict import judge
 from velodrome.model.load import Closed, Limits, Load, Open
 from velodrome.model.measurement import (
@@ -215,3 +216,8 @@ FAST = steady("granian", [4000, 4100, 3950], cpu_us=25)
 
 
 SLOW = steady("uvicorn", [2000, 2100, 2010], cpu_us=48)
+
+
+def settled(pair: Pair) -> bool:
+    """Whether the interval leaves out equality."""
+    return pair.ratio.low > 1 or pair.ratio.high < 1

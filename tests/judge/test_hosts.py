@@ -9,7 +9,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from tests.judge.made import MACHINE, STACKS, results, steady
+from tests.judge.made import MACHINE, STACKS, results, settled, steady
 
 from velodrome.judge.field import hosts_of
 from velodrome.judge.statistics import Comparison, Hosts, Sample, host_levels
@@ -69,7 +69,7 @@ def test_what_a_host_does_to_all_contestants_leaves_their_ratio_as_it_is() -> No
     assert pair is not None
     assert other is not None
     assert other.ratio.mid == pytest.approx(pair.ratio.mid)
-    assert other.settled
+    assert settled(other)
     assert math.log(other.ratio.high / other.ratio.low) < 1.6 * math.log(pair.ratio.high / pair.ratio.low)
     # A level is of a host that is drawn as well.
     assert there.alone("a").high / there.alone("a").low > 2 * here.alone("a").high / here.alone("a").low
@@ -80,7 +80,7 @@ def test_contestants_that_hosts_rank_otherwise_have_a_wide_interval_that_blocks_
     a = [130.0 if host == "x" else 90.0 for host in names]
     pair = Comparison([sample("a", a, names), sample("b", [100.0] * 8, names)]).pair("a", "b")
     assert pair is not None
-    assert not pair.settled
+    assert not settled(pair)
     comparison = Comparison([sample("a", a, names), sample("b", [100.0] * 8, names)])
     assert comparison.half_width(pair, 1000) > 0.9 * comparison.half_width(pair, 8)
 

@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.judge.made import settled
 
 from velodrome.judge.standings import equal, rank
 from velodrome.judge.statistics import Sample, Side
@@ -63,7 +64,7 @@ def test_a_lead_below_the_margin_is_none_however_sure() -> None:
     blocks = range(60)
     ranking = rank([Sample("a", dict.fromkeys(blocks, 100.0)), Sample("b", dict.fromkeys(blocks, 102.5))])
     assert ranking is not None
-    assert ranking.to_best["a"].settled
+    assert settled(ranking.to_best["a"])
     assert set(ranking.ranks.values()) == {1}
 
 

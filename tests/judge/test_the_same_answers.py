@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from velodrome.judge.before_after import Failing
 from velodrome.judge.statistics import (
     Comparison,
+    Failing,
     Restlessness,
     Sample,
     Series,

@@ -44,6 +44,12 @@ def test_a_note_is_shown_and_changes_nothing() -> None:
     assert "One worker did 91 % of the work." in found.answers[0].standings[0].notes[0]
 
 
+@pytest.mark.parametrize("torn", [False, True])
+def test_half_a_line_that_a_crash_left_is_reported(torn: bool) -> None:
+    found = judge([results(FAST), replace(results(SLOW), torn=torn)], STACKS)
+    assert any("last line of the results is not whole" in note for note in found.notes) is torn
+
+
 def test_that_one_block_is_short_is_not_repeated_because_blocks_are_merged() -> None:
     found = verdict([*FAST, *steady("uvicorn", [5000] * 3, flags=[SHORT])])
     assert found.answers[0].standings[0].notes == ()

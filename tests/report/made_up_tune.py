@@ -3,9 +3,9 @@
 from itertools import count
 
 from tests.judge import made
+from tests.judge.tuning.servers import tune
 
 from velodrome.guest import catalog
-from velodrome.judge.tuning.racing import tune
 from velodrome.model.load import Limits
 from velodrome.model.tuning import (
     Ask,

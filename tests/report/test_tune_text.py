@@ -1,8 +1,8 @@
 from dataclasses import replace
 
+from tests.judge.tuning.servers import tune
 from tests.report.made_up_tune import COMMAND, GRID, recommended
 
-from velodrome.judge.tuning.racing import tune
 from velodrome.model.tuning import (
     Ask,
     Goal,

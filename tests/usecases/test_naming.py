@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 from tests.run.apps.theirs import python_with
+from tests.usecases.served import standing
 
 from velodrome.judge.deploying import deploy_app
 from velodrome.model.app import App
 from velodrome.model.errors import AppPathError, AppRaisesError
 from velodrome.model.trial import Contestant
 from velodrome.usecases.apps import AppSpec, by_file, lab_for, look
-from velodrome.usecases.bench import standing
 
 APP = """
 def app(environ, start_response):

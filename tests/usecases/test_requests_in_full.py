@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from tests.run.apps.theirs import SHOP
+from tests.usecases.served import standing
 
 from velodrome.model.app import Request
 from velodrome.model.errors import AppAnswersWrongError, HeaderError, WithheldHeaderError
@@ -12,7 +13,6 @@ from velodrome.model.secrets import MARK
 from velodrome.model.trial import Contestant
 from velodrome.plan.requests.lines import read_headers
 from velodrome.usecases.apps import AppSpec, lab_for, look
-from velodrome.usecases.bench import standing
 
 HEADERS = (("Host", "shop.example"), ("Authorization", "Bearer s3cret"))
 STACK = Contestant("waitress")

@@ -10,6 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 from tests.run.apps.theirs import SHOP, python_with
+from tests.usecases.served import standing
 
 from velodrome.model.app import App, Content, Request
 from velodrome.model.errors import AppAnswersWrongError, AppNotServedError, InterpreterNotFoundError
@@ -17,7 +18,7 @@ from velodrome.model.load import Limits
 from velodrome.model.trial import Contestant
 from velodrome.run.environments.interpreter import find_interpreter
 from velodrome.usecases.apps import AppSpec, lab_for, look, stacks_for
-from velodrome.usecases.bench import Bench, standing, trial_of
+from velodrome.usecases.bench import Bench, trial_of
 
 FLASK = "flask==3.1.2"
 

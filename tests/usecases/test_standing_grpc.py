@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.run.apps.theirs import SHOP, python_with
+from tests.usecases.served import standing
 
 from velodrome.judge.deploying import deploy_app
 from velodrome.model.app import Content, Request
@@ -14,7 +15,6 @@ from velodrome.model.errors import AppAnswersWrongError, BadOptionError
 from velodrome.model.trial import Contestant
 from velodrome.run.servers import fresh_port
 from velodrome.usecases.apps import AppSpec, lab_for, look, stacks_for
-from velodrome.usecases.bench import standing
 
 PROTO = "shop.proto"
 CALL = Request(

@@ -117,7 +117,7 @@ def test_counters_and_outcomes_are_of_all_loads() -> None:
     found = seen(loaded(SLOW, 100, 50.0, workers=2), full, machine_cpus=8).counted
     assert found is not None
     assert (found.overflows, found.fails_from, found.machine_cpus) == (9, 64, 8)
-    assert found.resets == pytest.approx(1 / 3)
+    assert found.lost == pytest.approx(1 / 3)
     assert found.throttled == pytest.approx(0.25)
     assert found.busiest == pytest.approx(1.75)
 

@@ -4,11 +4,11 @@ import urllib.request
 from pathlib import Path
 
 import pytest
+from tests.usecases.served import standing
 
 from velodrome.model.trial import Contestant
 from velodrome.usecases import apps
 from velodrome.usecases.apps import AppSpec, lab_for, look
-from velodrome.usecases.bench import standing
 from velodrome.usecases.compare import lay_out, unread
 from velodrome.usecases.terms import Terms
 

@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean, stdev
 
-from velodrome.judge.before_after import Failing
 from velodrome.judge.statistics import (
     Estimate,
+    Failing,
     Restlessness,
     Series,
     Two,

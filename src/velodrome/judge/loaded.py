@@ -8,10 +8,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from velodrome.judge import histograms as bundling
-from velodrome.judge.before_after import Failing
 from velodrome.judge.field import spoilt
 from velodrome.judge.histograms import Histogram, decode, merge, values_needed
-from velodrome.judge.statistics import NOISE_DF, Comparison, Sample, fewest_blocks, student_t
+from velodrome.judge.statistics import NOISE_DF, Comparison, Failing, Sample, fewest_blocks, student_t
 from velodrome.model.condition import Bound, within
 from velodrome.model.errors import InsufficientDataError
 from velodrome.model.load import AS_SCHEDULED, Load, Open

@@ -15,7 +15,6 @@ from typing import Protocol
 
 from velodrome.judge.before_after import (
     Compared,
-    Failing,
     Pairing,
     Sides,
     compare_metric,
@@ -26,6 +25,7 @@ from velodrome.judge.statistics import (
     CONFIDENCE,
     MOST_BLOCKS,
     Estimate,
+    Failing,
     Missing,
     Restlessness,
     estimate,

@@ -129,7 +129,7 @@ def equal(pair: Pair) -> bool:
 
 
 def _clearly_better(comparison: Comparison, label: str, than: str) -> bool:
-    """Return whether `first` is better: a lower bound can win and cannot lose, an upper bound can lose and cannot
+    """Return whether `label` is better: a lower bound can win and cannot lose, an upper bound can lose and cannot
     win."""
     side = {sample.label: sample.side for sample in comparison.samples}
     if side[label] is Side.AT_MOST or side[than] is Side.AT_LEAST:

@@ -6,7 +6,8 @@
     more_blocks(comparison, pair, share)                     how long until it is settled
 
 In reading order: how sure an interval is and what noise looks like; the comparison of a field of contestants; a number
-of one cell block by block (what claims and diffs compare); how many more blocks it takes; the tests of a diff.
+of one cell block by block (what claims and diffs compare); how many more blocks it takes; the tests of a diff; shares
+of requests that failed.
 """
 
 import math
@@ -208,11 +209,6 @@ class Pair:
     """On how many these blocks ran."""
     between: float = 0.0
     """Variance of the log ratio's mean that comes of the hosts, and that further blocks on them do not lower."""
-
-    @property
-    def settled(self) -> bool:
-        """Whether the interval leaves out equality."""
-        return self.ratio.low > 1 or self.ratio.high < 1
 
 
 @dataclass
@@ -1118,3 +1114,99 @@ def _deviations(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return what is left of values after their mean."""
     left: NDArray[np.float64] = values - values.mean()
     return left
+
+
+# --- The share of requests without a right answer, before and after.
+#
+# Failures come together (one pause makes a hundred time-outs), so a share of a count is less sure than the count alone
+# says: its variance is inflated by what the blocks show beyond it (overdispersion; McCullagh and Nelder, «Generalized
+# Linear Models», 1989, section 4.5), moderated by a presumed factor, and never deflated. The interval of the difference
+# is made of Wilson's intervals of both sides (R. G. Newcombe, «Interval Estimation for the Difference between
+# Independent Proportions», Statistics in Medicine 17, 1998, method 10), with counts divided by that inflation.
+
+PRESUMED_INFLATION = 2.0
+"""Of failures that nothing but chance spreads over blocks it is 1; theirs come in bursts."""
+
+
+@dataclass(frozen=True)
+class Failing:
+    """Failures of both sides."""
+
+    before: Sequence[tuple[int, int]]
+    """(failed requests, all requests) of each block."""
+    after: Sequence[tuple[int, int]]
+
+    @property
+    def shares(self) -> tuple[float, float]:
+        """Share of requests that failed, before and after."""
+        return _failed_share(self.before), _failed_share(self.after)
+
+    @property
+    def any(self) -> bool:
+        """Whether a request failed at all."""
+        return any(self.shares)
+
+    @property
+    def enough(self) -> bool:
+        """Whether there are blocks enough to tell anything of it: how failures come together is seen in them."""
+        return len(self.before) + len(self.after) - 2 >= LEAST_DF
+
+    @property
+    def inflation(self) -> float:
+        """By how much the variance is larger than that of independent failures."""
+        df = len(self.before) + len(self.after) - 2
+        own = sum(map(_pearson, (self.before, self.after)))
+        return max(1.0, (NOISE_DF * PRESUMED_INFLATION + own) / (NOISE_DF + df))
+
+    @property
+    def alone(self) -> Interval:
+        """The share after, whatever it was before."""
+        return Interval(*self._wilson(self.after))
+
+    @property
+    def shown(self) -> Interval:
+        """After less before, as a share of the requests."""
+        (low, mid, high), (low_after, mid_after, high_after) = map(self._wilson, (self.before, self.after))
+        difference = mid_after - mid
+        below = math.hypot(mid_after - low_after, high - mid)
+        above = math.hypot(high_after - mid_after, mid - low)
+        return Interval(difference - below, difference, difference + above)
+
+    @property
+    def share(self) -> Interval:
+        """The same: it is a share already."""
+        return self.shown
+
+    def more_blocks(self, _half_below: float, _level: float = 0.05) -> None:
+        """Return None: how failures will come is unknown."""
+
+    def chance(self, share: float = 0.0) -> float:
+        """Return how often shares differ so much by chance alone, if they truly differ by `share`."""
+        requests = [sum(count for _, count in side) for side in (self.before, self.after)]
+        pooled = sum(failed for failed, _ in (*self.before, *self.after)) / sum(requests)
+        variance = self.inflation * pooled * (1 - pooled) * (1 / requests[0] + 1 / requests[1])
+        if not variance:
+            return 1.0
+        df = NOISE_DF + len(self.before) + len(self.after) - 2
+        before, after = self.shares
+        return beyond_t((after - before - share) / math.sqrt(variance), df)
+
+    def _wilson(self, side: Sequence[tuple[int, int]]) -> tuple[float, float, float]:
+        requests = max(round(sum(count for _, count in side) / self.inflation), 1)
+        failed = min(round(sum(count for count, _ in side) / self.inflation), requests)
+        low, high = wilson(failed, requests)
+        return low, _failed_share(side), high
+
+
+def _failed_share(side: Sequence[tuple[int, int]]) -> float:
+    return sum(failed for failed, _ in side) / sum(requests for _, requests in side)
+
+
+def _pearson(side: Sequence[tuple[int, int]]) -> float:
+    """Return the squares of what blocks differ by from their side's share, over their variance by chance."""
+    share = _failed_share(side)
+    if not 0 < share < 1:
+        return 0.0
+    return sum(
+        (failed - requests * share) ** 2 / (requests * share * (1 - share)) for failed, requests in side
+    )

@@ -70,7 +70,7 @@ def judge(runs: Sequence[Results], stacks: Mapping[str, Stack], finished: str = 
     if not runs:
         raise ValueError("a verdict needs at least one file of results")
     header = runs[0].header
-    results, torn = untorn(_join(runs))
+    results, torn_blocks = untorn(_join(runs))
     study = header.study
     findings = _findings(runs)
     checks = [check for run in runs for check in run.checks]
@@ -104,7 +104,8 @@ def judge(runs: Sequence[Results], stacks: Mapping[str, Stack], finished: str = 
             *_left_out(study, stacks),
             *_without_baselines(study, results),
             *_notes(results),
-            *torn,
+            *_cut_short(runs),
+            *torn_blocks,
             *_hosts(study, results, stacks, noise),
             *_apart(results),
             *_theirs(results, stacks),
@@ -118,6 +119,13 @@ def judge(runs: Sequence[Results], stacks: Mapping[str, Stack], finished: str = 
         form=study.form,
         finished=finished or _ending(study, results, stacks),
     )
+
+
+def _cut_short(runs: Sequence[Results]) -> list[str]:
+    """Say that a crash left half a line: the trial that it was of counts as not run."""
+    if not any(run.torn for run in runs):
+        return []
+    return ["The last line of the results is not whole, as a crash leaves it: it is left out."]
 
 
 def _findings(runs: Sequence[Results]) -> tuple[Finding, ...]:

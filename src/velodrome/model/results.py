@@ -41,7 +41,7 @@ Result = Measurement | Failed
 Entry = Result | Finding | Profile
 """A line after the header."""
 Machine = Mapping[str, str | int | float | list[int] | None]
-"""Facts of the machine by name, see `run/machine/machine.py`."""
+"""Facts of the machine by name, see `run/machine/facts.py`."""
 
 COMPARABLE = ("cpu", "cpus", "kernel", "memory_bytes", "system", "virtualisation")
 """Facts of a machine that must agree before trials of two runs are compared."""
@@ -119,7 +119,7 @@ class Results:
     """Length of the file without a last line that a crash tore off."""
 
     torn: bool
-    """Whether there was such a line."""
+    """Whether there was such a line: a verdict says so."""
     findings: tuple[Finding, ...] = ()
     """The last of each experiment."""
     profiles: tuple[Profile, ...] = ()
@@ -208,7 +208,7 @@ def _line(plain: Mapping[str, Any]) -> str:
 def parse(data: bytes, path: str = "results.jsonl") -> Results:
     """Read a whole file. Raises ResultsError with the line; `path` is only for its sentence.
 
-    A last line without an end is what a crash leaves: it is left out and reported (`Results.torn`). Of a trial,
+    A last line without an end is what a crash leaves: it is left out (`Results.torn`). Of a trial,
     experiment or profile that has several lines (it was run again after a failure) the last counts.
     """
     *whole, rest = data.split(b"\n")

@@ -405,8 +405,6 @@ class Counted:
 
     overflows: int | None = None
     """Connections that a full listen queue turned away, in all closed loops: the queue of an open one may grow."""
-    resets: float = 0.0
-    """Share of the requests that were refused or reset, in the load with the most of them."""
     throttled: float | None = None
     """Share of the time in which control groups kept the server from the CPU, in the load with the most."""
     busiest: float | None = None

@@ -8,8 +8,8 @@ It is booted for the first load, and anew when it died or did not come to rest a
 """
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from types import TracebackType
 from typing import Self
@@ -67,33 +67,7 @@ def not_served(app: App, label: str, error: NoServerError) -> AppNotServedError:
 
 QUESTION = "app"
 """Name of the question where there is nothing but one app."""
-ALONE = Load(Closed(1), duration_s=1.0)
 UNLIMITED = Limits()
-
-
-@contextmanager
-def standing(
-    app: App, contestant: Contestant, lab: Lab, limits: Limits = UNLIMITED, link: Link | None = None
-) -> Iterator[Booted]:
-    """Serve an app on a stack. Raises AppNotServedError, or AppAnswersWrongError with status and first bytes."""
-    trial = Trial(
-        app.path,
-        QUESTION,
-        app.recipe,
-        contestant,
-        ALONE,
-        limits,
-        block=0,
-        link=link,
-        app=app,
-    )
-    with ExitStack() as running:
-        try:
-            booted = boot(plan_session(Session((trial,)), lab), lab, running)
-        except ImpossibleError as error:
-            raise refusal(app, contestant.label, error.kind, error.reason, error.last_lines) from error
-        yield booted
-
 
 COLD_S = 1.5
 """Of warm-up on top, of the first open loop after a boot: its caches are empty and its threads are not started."""
@@ -108,7 +82,7 @@ RECOVERY_PAUSE_S = 0.1
 def wait_for_recovery(
     ask: Callable[[float], tuple[int, float] | None], alone_ms: float, patience_s: float
 ) -> bool:
-    """Return whether `REQUESTS` answers in a row come about as fast as one alone did, within the patience.
+    """Return whether `RECOVERY_REQUESTS` answers in a row come about as fast as one alone did, within the patience.
 
     Where that is not known (0), right answers are enough. `ask` makes them, for so many seconds at most, and returns
     how many were right and what the slowest took, milliseconds; None: there is no server any more.

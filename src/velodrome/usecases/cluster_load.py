@@ -134,9 +134,10 @@ def by_agents(agents: str, folder: Path | None = None) -> Iterator[Callable[[Loa
 
 
 def overview(agents: str, folder: Path | None = None, *, transfers: bool = False) -> dict[str, Any]:
-    """Return a `velodrome/agents/1` document: the rows of `list_agents`, and what lies between agents.
+    """Return a `velodrome/agents/1` document: the agents of a coordinator with their clocks, and what lies
+    between them.
 
-    `transfers`: also how much goes through, which takes some seconds. Raises what `list_agents` does.
+    `transfers`: also how much goes through, which takes some seconds. Raises what `load` does of the way to them.
     """
     address = talking.Address.read(agents)
     security = talking.security(address.scheme, folder)
@@ -153,18 +154,6 @@ async def _overview(address: talking.Address, security: Any, transfers: bool) ->
             "between": [asdict(pair) for pair in found.pairs],
             "left_out": found.left_out,
         }
-
-
-def list_agents(agents: str, folder: Path | None = None) -> list[dict[str, Any]]:
-    """Return what agents a coordinator has, with their clocks. Raises what `load` does of the way to them."""
-    address = talking.Address.read(agents)
-    security = talking.security(address.scheme, folder)
-    return talking.run(_list_agents(address, security))
-
-
-async def _list_agents(address: talking.Address, security: Any) -> list[dict[str, Any]]:
-    async with _meet(address, security) as players:
-        return [_row(player) for player in players]
 
 
 @asynccontextmanager

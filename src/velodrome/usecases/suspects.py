@@ -278,7 +278,6 @@ def _count(every: Sequence[Measurement], workers: int, machine_cpus: int) -> Cou
     grew = list(_left_bytes(every))
     return Counted(
         sum(overflows) if overflows else None,
-        max(map(_lost, every), default=0.0),
         max(_throttled(every), default=None),
         min(_busiest(every, workers), default=None),
         _fails_from(every),

@@ -5,14 +5,15 @@ foresees; what is measured of it has noise, and one answer in fifty is wrong.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from velodrome.guest import catalog
 from velodrome.guest.stack import Stack
-from velodrome.model.tuning import Ask, Candidate, Observation
+from velodrome.judge.tuning.racing import CONFIRM_S, Field, Measure, confirming, drive, race, whole
+from velodrome.model.tuning import Ask, Candidate, Observation, Tuned, Wanted
 from velodrome.plan.matrix import grid
 
 CPUS = 2
@@ -164,3 +165,20 @@ def regret(servers: Servers, every: Sequence[Candidate], chosen: Candidate) -> f
     """What the chosen one does less than the best there is, as part of that."""
     best = max(servers.capacity(candidate) for candidate in every)
     return 1 - servers.capacity(chosen) / best
+
+
+def tune(
+    measure: Measure,
+    grid: Sequence[Candidate],
+    wanted: Wanted,
+    goes_on: Callable[[], bool] = lambda: True,
+    refine: Callable[[Candidate], Sequence[Candidate]] = lambda _: (),
+    *,
+    looks_on: Callable[[], bool] = lambda: True,
+    confirms: Callable[[], float] = lambda: CONFIRM_S,
+) -> Tuned:
+    """Search the best of a grid from its beginning, confirm it, and return what came of it."""
+    field = Field(grid, wanted)
+    race(measure, field, goes_on, refine, looks_on=looks_on)
+    drive(confirming(whole(field), confirms), measure)
+    return field.result(not goes_on())

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field, replace
 from statistics import fmean, median
 
 import pytest
-from tests.judge.tuning.servers import APPS, CPUS, App, Servers, candidates, regret
+from tests.judge.tuning.servers import APPS, CPUS, App, Servers, candidates, regret, tune
 
 from velodrome.judge.tuning.hosts import SharedRace
-from velodrome.judge.tuning.racing import Loads, confirming, racing, tune
+from velodrome.judge.tuning.racing import Loads, confirming, racing
 from velodrome.model.measurement import Purpose
 from velodrome.model.tuning import Ask, Candidate, Fate, Goal, Observation, TuneEnding, Wanted
 

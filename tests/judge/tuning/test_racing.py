@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from tests.judge.tuning.servers import APPS, CPUS, App, Servers, candidates, regret
+from tests.judge.tuning.servers import APPS, CPUS, App, Servers, candidates, regret, tune
 
 from velodrome.judge.tuning.knowing import LEAST_BOOTS
 from velodrome.judge.tuning.racing import (
@@ -14,7 +14,6 @@ from velodrome.judge.tuning.racing import (
     confirming,
     drive,
     race,
-    tune,
     whole,
 )
 from velodrome.model.measurement import Purpose

@@ -1,9 +1,8 @@
 from dataclasses import replace
 
-from tests.judge.tuning.servers import APPS, CPUS, Servers, candidates
+from tests.judge.tuning.servers import APPS, CPUS, Servers, candidates, tune
 
 from velodrome.judge.tuning.forecasting import changes
-from velodrome.judge.tuning.racing import tune
 from velodrome.model.quantity import Interval
 from velodrome.model.trial import Contestant
 from velodrome.model.tuning import Candidate, Entry, Fate, Forecast, Goal, Looked, Tuned, TuneEnding, Wanted

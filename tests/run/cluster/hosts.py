@@ -25,6 +25,7 @@ from typing import Any
 
 import psutil
 import pytest
+from tests.run.cluster.posing import list_agents
 from tests.waiting import wait_until
 
 from velodrome.model.errors import AgentLostError, LinkRefusedError
@@ -42,7 +43,6 @@ from velodrome.run.link import (
     without_ipv6,
 )
 from velodrome.run.machine.netlink import Netlink
-from velodrome.usecases import cluster_load
 
 SIOCSIFFLAGS, IFF_UP, IFF_NOARP = 0x8914, 0x1, 0x80
 PATIENCE_S = 30.0
@@ -171,7 +171,7 @@ class Cluster:
     def names(self) -> list[str]:
         """Return which agents are there; none while one that is gone is known still."""
         with enter(self.network.hosts[0].namespace), suppress(AgentLostError):
-            return [row["name"] for row in cluster_load.list_agents(self.address, self.keys)]
+            return [row["name"] for row in list_agents(self.address, self.keys)]
         return []
 
     def agent(

@@ -4,8 +4,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
 import psutil
+
+from velodrome.run.cluster import talking
+from velodrome.usecases import cluster_load
 
 HOST = "127.0.0.1"
 SOON_S = 60.0
@@ -43,3 +48,15 @@ def agent(address: str, name: str, change: str = "") -> Iterator[subprocess.Pope
 
 def races_of(agent_pid: int) -> list[psutil.Process]:
     return psutil.Process(agent_pid).children(recursive=True)
+
+
+def list_agents(agents: str, folder: Path | None = None) -> list[dict[str, Any]]:
+    """Return what agents a coordinator has, with their clocks, and not what lies between them, which takes longer."""
+    address = talking.Address.read(agents)
+    security = talking.security(address.scheme, folder)
+
+    async def listed() -> list[dict[str, Any]]:
+        async with cluster_load._meet(address, security) as players:
+            return [cluster_load._row(player) for player in players]
+
+    return talking.run(listed())

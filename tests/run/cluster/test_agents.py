@@ -17,7 +17,7 @@ import psutil
 import pytest
 from distributed import Client
 from tests.run.cluster.counting import counting
-from tests.run.cluster.posing import SOON_S
+from tests.run.cluster.posing import SOON_S, list_agents
 from tests.waiting import wait_until
 
 from velodrome.model.errors import (
@@ -140,7 +140,7 @@ def test_code_that_is_sent_to_an_agent_of_root_cannot_widen_what_engines_load() 
         coordinator.coordinating(HOST, 0, 0) as address,
         agent(address, "--name", "held") as held,
     ):
-        row = cluster_load.list_agents(address)[0]
+        row = list_agents(address)[0]
         assert row["policy_by"] == "root"
         worker = psutil.Process(row["pid"])
         assert worker.uids().real >= account.UNUSED[0]
@@ -163,7 +163,7 @@ def test_code_that_is_sent_to_an_agent_of_root_cannot_widen_what_engines_load() 
         wanted = LoadSpec(url=f"http://{ELSEWHERE}/", requests=1, connections=1, allow_target=(ELSEWHERE,))
         with pytest.raises(AgentRefusedError, match=ELSEWHERE):  # by the engine: the agent itself says it may
             cluster_load.load(Work(wanted, agents=address), go_on)
-        wait_until(lambda: not cluster_load.list_agents(address)[0]["busy"], SOON_S)
+        wait_until(lambda: not list_agents(address)[0]["busy"], SOON_S)
         allowed = LoadSpec(url=counted.url, requests=10, connections=2)
         assert cluster_load.load(Work(allowed, agents=address), go_on)["ok"] == 10
         assert held.poll() is None
@@ -194,7 +194,7 @@ def test_an_agent_of_root_runs_races_as_a_user_that_is_neither_root_nor_its_work
     words = ["run", str(tmp_path / "race.toml"), "--out", str(tmp_path / "out"), "--trust"]
     users: dict[int, set[str]] = {}
     with coordinator.coordinating(HOST, 0, 0) as address, agent(address, "--name", "held") as held:
-        row = cluster_load.list_agents(address)[0]
+        row = list_agents(address)[0]
         race = subprocess.Popen(
             [sys.executable, "-m", "velodrome", *words, "--agents", address],
             stdout=subprocess.PIPE,
@@ -236,7 +236,7 @@ def test_an_agent_of_an_ordinary_user_decides_for_itself() -> None:
             )
         uid = nobody.uid
     with coordinator.coordinating(HOST, 0, 0) as address, agent(address, "--name", "plain", uid=uid):
-        assert [row["policy_by"] for row in cluster_load.list_agents(address)] == ["itself"]
+        assert [row["policy_by"] for row in list_agents(address)] == ["itself"]
         wanted = LoadSpec(url=f"http://{ELSEWHERE}/", requests=1, connections=1, allow_target=(ELSEWHERE,))
         with pytest.raises(AgentRefusedError, match=ELSEWHERE):
             cluster_load.load(Work(wanted, agents=address), go_on)
@@ -274,7 +274,7 @@ def test_nothing_of_an_agent_of_root_outlives_any_of_its_processes() -> None:
         for victim in ("root", "worker"):
             before = set(psutil.pids())
             with agent(address, "--name", victim) as held:
-                worker = cluster_load.list_agents(address)[0]["pid"]
+                worker = list_agents(address)[0]["pid"]
                 load = [sys.executable, "-m", "velodrome", "load", counted.url, "-R", "50", "-z", "60s"]
                 conductor = subprocess.Popen(
                     [*load, "--agents", address], stdout=subprocess.PIPE, stderr=subprocess.PIPE
@@ -295,7 +295,7 @@ def test_nothing_of_an_agent_of_root_outlives_any_of_its_processes() -> None:
 def still(address: str) -> bool:
     """Whether an agent is known still."""
     try:
-        return bool(cluster_load.list_agents(address))
+        return bool(list_agents(address))
     except Exception:  # it is known, and does not answer
         return True
 
@@ -341,9 +341,7 @@ def test_what_dies_of_a_local_cluster_is_reported_and_nothing_outlives_its_coord
         if victim == "agent":
             assert "local-" in started.stderr.readline()
             wait_until(
-                lambda: (
-                    [row["name"] for row in cluster_load.list_agents(address)] in (["local-0"], ["local-1"])
-                ),
+                lambda: [row["name"] for row in list_agents(address)] in (["local-0"], ["local-1"]),
                 SOON_S,
             )
             psutil.Process(started.pid).send_signal(signal.SIGINT)

@@ -16,7 +16,7 @@ import jsonschema
 import psutil
 import pytest
 from tests.run.cluster.counting import Counted, counting
-from tests.run.cluster.posing import SOON_S
+from tests.run.cluster.posing import SOON_S, list_agents
 from tests.waiting import wait_until
 
 from velodrome.judge.histograms import decode
@@ -140,7 +140,7 @@ def test_a_closed_loop_is_shared_too(cluster: str, server: Counted) -> None:
 
 
 def test_agents_are_listed_with_their_clocks(cluster: str) -> None:
-    found = cluster_load.list_agents(cluster)
+    found = list_agents(cluster)
     assert [(row["name"], row["roles"], row["allow_target"]) for row in found] == [
         ("local-0", ["load"], []),
         ("local-1", ["load"], []),
@@ -163,7 +163,7 @@ def test_it_ends_when_that_is_wanted(cluster: str, server: Counted) -> None:
     )
     assert 0 < document["requests"] == document["ok"] < 2000
     assert "agent-lost" not in document["flags"]
-    assert not any(row["busy"] for row in cluster_load.list_agents(cluster))
+    assert not any(row["busy"] for row in list_agents(cluster))
 
 
 def test_what_cannot_be_one_load_is_refused_before_anything_is_sent(cluster: str, server: Counted) -> None:
@@ -193,7 +193,7 @@ def test_whoever_conducts_dies_and_the_agents_end_their_loads(cluster: str, serv
     wait_until(lambda: len(server.came) > 20, SOON_S)
     conductor.kill()
     conductor.wait()
-    wait_until(lambda: not any(row["busy"] for row in cluster_load.list_agents(cluster)), SOON_S)
+    wait_until(lambda: not any(row["busy"] for row in list_agents(cluster)), SOON_S)
     came = len(server.came)
     assert came < 60 * 100
     assert len(server.came) == came
@@ -211,13 +211,13 @@ def test_ctrl_c_ends_it_and_what_was_measured_is_shown(cluster: str, server: Cou
     document = json.loads(out)
     jsonschema.validate(document, json.loads(SCHEMA.read_text()))
     assert 0 < document["ok"] <= len(server.came)
-    assert not any(row["busy"] for row in cluster_load.list_agents(cluster))
+    assert not any(row["busy"] for row in list_agents(cluster))
 
 
 def test_an_agent_that_is_killed_makes_the_load_invalid_and_leaves_nothing(server: Counted) -> None:
     before = {child.pid for child in psutil.Process().children(recursive=True)}
     with coordinator.coordinating(HOST, 0, 2) as address:
-        victim = next(row["pid"] for row in cluster_load.list_agents(address) if row["name"] == "local-1")
+        victim = next(row["pid"] for row in list_agents(address) if row["name"] == "local-1")
 
         def kill() -> None:
             wait_until(lambda: len(server.came) > 50, SOON_S)
@@ -352,9 +352,9 @@ def test_a_coordinator_wants_a_certificate_of_its_own_authority(
         cluster_load.load(Work(spec(server, requests=1), agents=no_scheduler), go_on)
     ours, theirs = (keys.make(tmp_path_factory.mktemp("keys")).folder for _ in range(2))
     with coordinator.coordinating(HOST, 0, 1, scheme="tls", folder=ours) as address:
-        assert [row["name"] for row in cluster_load.list_agents(address, ours)] == ["local-0"]
+        assert [row["name"] for row in list_agents(address, ours)] == ["local-0"]
         with pytest.raises(CoordinatorError):
-            cluster_load.list_agents(address, theirs)
+            list_agents(address, theirs)
         with pytest.raises(CoordinatorError):
             asyncio.run(
                 conducting.present(
@@ -366,6 +366,6 @@ def test_a_coordinator_wants_a_certificate_of_its_own_authority(
 def names(cluster: str) -> list[str]:
     """Return which agents are there; none while one that is gone is known still."""
     try:
-        return [row["name"] for row in cluster_load.list_agents(cluster)]
+        return [row["name"] for row in list_agents(cluster)]
     except AgentLostError:
         return []

@@ -12,7 +12,7 @@ import psutil
 import pytest
 from tests.run.cluster import hosts
 from tests.run.cluster.counting import counting
-from tests.run.cluster.posing import SOON_S
+from tests.run.cluster.posing import SOON_S, list_agents
 from tests.run.cluster.sshing import Sshd, key, needs_sshd, sshd
 from tests.waiting import wait_until
 
@@ -63,7 +63,7 @@ def test_agents_are_started_on_hosts_and_ctrl_c_ends_all(server: Sshd, tmp_path:
     """With certificates that are made where there are none, and that lie on no command line."""
     keys = tmp_path / "keys"
     with counting() as counted, started(server, keys, "--allow-target", "192.0.2.7") as (process, address):
-        rows = cluster_load.list_agents(address, keys)
+        rows = list_agents(address, keys)
         assert [(row["name"], row["allow_target"]) for row in rows] == [
             (HOST, ["192.0.2.7"]),
             (f"{HOST}-2", ["192.0.2.7"]),
@@ -84,7 +84,7 @@ def test_agents_are_started_on_hosts_and_ctrl_c_ends_all(server: Sshd, tmp_path:
 @pytest.mark.exhaustive
 def test_agents_end_when_whoever_started_them_is_killed(server: Sshd, tmp_path: Path) -> None:
     with started(server, tmp_path / "keys") as (process, address):
-        begun = [psutil.Process(row["pid"]) for row in cluster_load.list_agents(address, tmp_path / "keys")]
+        begun = [psutil.Process(row["pid"]) for row in list_agents(address, tmp_path / "keys")]
         process.kill()
         wait_until(lambda: not any(agent.is_running() for agent in begun), SOON_S)
 
@@ -92,12 +92,12 @@ def test_agents_end_when_whoever_started_them_is_killed(server: Sshd, tmp_path: 
 @pytest.mark.exhaustive
 def test_an_agent_that_ends_is_reported_and_the_others_stay(server: Sshd, tmp_path: Path) -> None:
     with started(server, tmp_path / "keys") as (process, address):
-        rows = cluster_load.list_agents(address, tmp_path / "keys")
+        rows = list_agents(address, tmp_path / "keys")
         os.kill(rows[0]["pid"], signal.SIGKILL)
         assert process.stderr is not None
         lines = iter(process.stderr.readline, "")
         assert next(line for line in lines if "ended" in line).startswith(f"the agent on {HOST}")
-        assert [row["name"] for row in cluster_load.list_agents(address, tmp_path / "keys")] == [f"{HOST}-2"]
+        assert [row["name"] for row in list_agents(address, tmp_path / "keys")] == [f"{HOST}-2"]
 
 
 @pytest.mark.exhaustive
@@ -105,7 +105,7 @@ def test_a_coordinator_that_ends_takes_its_agents_with_it_and_is_reported(
     server: Sshd, tmp_path: Path
 ) -> None:
     with started(server, tmp_path / "keys") as (process, address):
-        begun = [psutil.Process(row["pid"]) for row in cluster_load.list_agents(address, tmp_path / "keys")]
+        begun = [psutil.Process(row["pid"]) for row in list_agents(address, tmp_path / "keys")]
         port = int(address.rpartition(":")[2])
         (scheduler,) = {
             connection.pid
@@ -172,7 +172,7 @@ def test_three_hosts_and_one_whose_network_is_cut(tmp_path: Path) -> None:
 def left(address: str, keys: Path) -> list[str]:
     """Return which agents are there; none while one that is gone is known still."""
     try:
-        return [row["name"] for row in cluster_load.list_agents(address, keys)]
+        return [row["name"] for row in list_agents(address, keys)]
     except AgentLostError:
         return []
 

@@ -1,6 +1,9 @@
 """The race among settings: who is measured next, how long, and when it is enough.
 
-    tuned = tune(measure, grid, Wanted(Goal.CAPACITY, cpus=2))
+    field = Field(grid, Wanted(Goal.CAPACITY, cpus=2))
+    race(measure, field, goes_on, refine)
+    drive(confirming(whole(field)), measure)
+    tuned = field.result(not goes_on())
 
 Each stack is looked at shortly, which gives the app's own CPU and wait a request; arithmetic then says what each
 candidate can do at most. In the first lap each that may still win is measured once or twice, the most promising first,
@@ -912,20 +915,3 @@ def _start(share: Share, field: Field, arm: Arm, seconds: float) -> Loads:
         # Without the loads of a host that was told apart, the start is to be judged anew.
         if arm.out is not None or arm.capped or share.field() is not field:
             return
-
-
-def tune(
-    measure: Measure,
-    grid: Sequence[Candidate],
-    wanted: Wanted,
-    goes_on: Callable[[], bool] = lambda: True,
-    refine: Callable[[Candidate], Sequence[Candidate]] = lambda _: (),
-    *,
-    looks_on: Callable[[], bool] = lambda: True,
-    confirms: Callable[[], float] = lambda: CONFIRM_S,
-) -> Tuned:
-    """Search the best of a grid from its beginning, confirm it, and return what came of it."""
-    field = Field(grid, wanted)
-    race(measure, field, goes_on, refine, looks_on=looks_on)
-    drive(confirming(whole(field), confirms), measure)
-    return field.result(not goes_on())
