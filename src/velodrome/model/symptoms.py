@@ -101,7 +101,7 @@ class Frame:
         return f"{self.file}:{self.line}"
 
     def site(self) -> dict[str, Any]:
-        """Return it as `guest/injected/treating.py` reads it."""
+        """Return it as `guest/injected/places.py` reads it."""
         columns = {} if self.column is None else {"column": self.column, "end_column": self.end_column}
         return {"file": self.file, "line": self.line, "end_line": self.end_line or self.line, **columns}
 
@@ -152,7 +152,7 @@ class Run:
         return f"{self.file}:{self.line}"
 
     def document(self) -> dict[str, Any]:
-        """Return it as `guest/injected/treating.py` reads it."""
+        """Return it as `guest/injected/gathering.py` reads it."""
         return {"file": self.file, "line": self.line, "end_line": self.end_line}
 
 

@@ -466,7 +466,7 @@ class _OverHosts:
 # --- A host: what it does with what it is asked for.
 
 
-class _HostTuning(blocks.HostRace):
+class _HostTuning(blocks.HostRace, Events):
     """A tuning on this host."""
 
     def __init__(

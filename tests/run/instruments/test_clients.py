@@ -1,12 +1,17 @@
-"""What clients of a probe send."""
+"""Which of an app's requests clients of a probe send, and how."""
 
 import re
 from dataclasses import replace
 
+import pytest
+
+from velodrome.guest import catalog
 from velodrome.model.app import Content, Request
+from velodrome.run import calls
 from velodrome.run.drivers.driver import Target
 from velodrome.run.instruments.clients import where
 
+pytestmark = pytest.mark.unit
 URL = "http://127.0.0.1:8000/"
 DRAWN = Request(
     "order",
@@ -15,14 +20,15 @@ DRAWN = Request(
     headers=(("X-Trace", "{{hex 8}}"),),
     body=Content('{"id": "{{uuid}}", "number": {{n}}}'),
 )
-FIXED = Request("cart", "/cart")
+FIXED = Request("cart", "/cart?id=7", "POST", body=Content('{"id": 7}'), expect_status=201)
 
 
 def test_of_several_requests_the_first_without_templates_is_sent() -> None:
-    at = where(Target(URL, mix=(DRAWN, FIXED)))
-    assert at is not None
-    assert at.path == "/cart"
-    assert at.request == at.request
+    found = where(Target.of_requests(URL, (DRAWN, FIXED)))
+    assert found is not None
+    assert (found.host, found.port, found.method, found.path) == ("127.0.0.1", 8000, "POST", "/cart?id=7")
+    assert (found.body, found.status) == (b'{"id": 7}', 201)
+    assert found.request == found.request
 
 
 def test_templates_are_filled_in_anew_for_each_request() -> None:
@@ -50,3 +56,8 @@ def test_a_request_that_has_to_be_the_same_is_filled_in_once() -> None:
     assert one.request == one.request
     assert "{{" not in one.request.decode()
     assert one.request != at.filled().request
+
+
+def test_no_probe_speaks_grpc() -> None:
+    call = calls.grpc_of_recipe(catalog.recipes()["hello"])
+    assert where(Target("grpc://127.0.0.1:8000/x", call=call)) is None
