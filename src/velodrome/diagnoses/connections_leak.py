@@ -9,9 +9,9 @@ from velodrome.model.symptoms import Symptoms, Worn
 
 LEAST_EACH = 0.01
 """Descriptors that a request leaves open, from which on it is looked into."""
-KEPT = 1.05
-"""Times as many as connections were opened, up to which the server keeps what was a connection for a while: hypercorn
-until its keep-alive would have ended."""
+KEPT = (0.8, 1.05)
+"""Times as many as connections were opened, between which the server keeps what was a connection for a while: hypercorn
+until its keep-alive would have ended. With fewer it may keep some, or the app leaves others open: that is tried."""
 FEWEST_EACH = 2
 """Requests on a connection, at least, for what they leave and what it leaves not to look the same."""
 USED_UP = 0.9
@@ -40,7 +40,8 @@ def screen(seen: Symptoms) -> Screened:
     if not grown.always or grown.each < LEAST_EACH:
         return Absent(sentence, (evidence,))
     opened = growth(seen.in_use.connections)
-    if opened is not None and grown.risen <= KEPT * opened.risen <= KEPT * grown.requests / FEWEST_EACH:
+    few = opened is not None and opened.risen <= grown.requests / FEWEST_EACH
+    if opened is not None and few and KEPT[0] * opened.risen <= grown.risen <= KEPT[1] * opened.risen:
         sentence += f" on {opened.risen:.0f} connections, which the server keeps for a while"
         return Absent(sentence, (evidence,))
     if not seen.setting.plain:
