@@ -79,7 +79,7 @@ def test_a_search_for_something_else_does_not_go_on_in_its_folder(tmp_path: Path
 
 def test_of_a_search_that_measured_nothing_no_folder_is_left(tmp_path: Path) -> None:
     with open_record(tmp_path / "run", begun()) as record:
-        failed = Failed(TRIAL, record.now(), FailureKind.START, "it does not start")
+        failed = Failed(TRIAL, store.now(), FailureKind.START, "it does not start")
         record.keep(failed, record.next_boot(), Purpose.ALONE)
     assert not (tmp_path / "run").exists()
 

@@ -26,6 +26,7 @@ from velodrome.model.tuning import Ask, Candidate, Fate, Goal, Observation, Tune
 from velodrome.model.workers import PART
 from velodrome.plan.matrix import candidate
 from velodrome.report import recommendation
+from velodrome.run.racing.store import now
 from velodrome.usecases import workers
 from velodrome.usecases.recording import Record, header
 from velodrome.usecases.tune import Budget, Progress, Replayed, judge_stored, of_one_start
@@ -237,7 +238,7 @@ def test_a_server_that_does_not_start_for_its_proof_fails_it() -> None:
     assert proof is not None
     trial = replace(TRIAL, contestant=proof[0].contestant, block=0)
     machine.record.ask()
-    dead = Failed(trial, machine.record.now(), FailureKind.START, "its process ended")
+    dead = Failed(trial, now(), FailureKind.START, "its process ended")
     machine.replayed.take([machine.record.keep(dead, machine.record.next_boot(), Purpose.PROOF)])
     assert machine.replayed.next_proof() is None
     found = judge_stored(machine.results, STACKS)
@@ -308,7 +309,7 @@ def pasted(machine: Machine, rps: float, failed: str = "", cpu_us: float = 600.0
         found: Result = made.measured(trial, min(rps, wanted.rate), cpu_us=cpu_us, mean_ms=20.0)
         if failed:
             busy = replace(trial, load=Load(Closed(16), 1.5))
-            found = Failed(busy, machine.record.now(), FailureKind.START, failed)
+            found = Failed(busy, now(), FailureKind.START, failed)
         machine.replayed.take([machine.record.keep(found, boot, wanted.purpose)])
     return machine
 

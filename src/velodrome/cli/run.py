@@ -153,13 +153,13 @@ def _race_group(spec: "RaceSpec", trust: "Trust", out: Path | None) -> "list[Ver
 
     from velodrome.model import errors  # noqa: PLC0415
     from velodrome.model.secrets import mask  # noqa: PLC0415
+    from velodrome.model.study import inside_group  # noqa: PLC0415
     from velodrome.plan import study_file  # noqa: PLC0415
     from velodrome.report import json, markdown, terminal  # noqa: PLC0415
     from velodrome.report.typeset import LINES, visible  # noqa: PLC0415
     from velodrome.run.faults import as_velodrome_error  # noqa: PLC0415
     from velodrome.run.racing import store  # noqa: PLC0415
     from velodrome.usecases import race  # noqa: PLC0415
-    from velodrome.usecases.judge import inside_group  # noqa: PLC0415
 
     name, members = str(spec.study), study_file.members(str(spec.study))
     if spec.only:

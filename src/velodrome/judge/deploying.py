@@ -18,7 +18,8 @@ from velodrome.model.trial import Contestant
 
 _ADDRESS = re.compile(r"(127\.0\.0\.1|localhost|\[::1\]):(\d{2,5})")
 _APP = re.compile(r"velodrome\.guest\.interfaces\.\w+:(\w+)")
-_HOST, _PORT = "127.0.0.1", "8000"
+HOST, PORT = "127.0.0.1", 8000
+"""Where a server listens whose line is pasted."""
 
 
 def deploy(command: Sequence[str], stack: str) -> str:
@@ -37,11 +38,11 @@ def deploy(command: Sequence[str], stack: str) -> str:
         if of is not None and of.stands_for and word.startswith("velodrome.guest.stacks."):
             word = of.stands_for  # noqa: PLW2901 - a program of ours that takes the same options
         general = _APP.sub(r"yourmodule:\1", word)
-        general = _ADDRESS.sub(f"{_HOST}:{_PORT}", general)
+        general = _ADDRESS.sub(f"{HOST}:{PORT}", general)
         if port and (previous in ("--port", "-p") and word == port):
-            general = _PORT
+            general = str(PORT)
         elif port:
-            general = re.sub(rf"\bport={port}\b", f"port={_PORT}", general)
+            general = re.sub(rf"\bport={port}\b", f"port={PORT}", general)
         words.append(general)
         previous = word
     return look if any("velodrome" in word for word in words) else shlex.join(without_race_options(words))
@@ -106,7 +107,6 @@ def _port_of(command: Sequence[str]) -> str | None:
     return address[2] if address else None
 
 
-HOST, PORT = "127.0.0.1", 8000
 FILE = "serve"
 """Module that is written where servers cannot be given the app as it is; `.py` is its file."""
 INSTALL = "python -m pip install"

@@ -158,3 +158,8 @@ def matches(cell: str, pattern: str) -> bool:
     # The brackets of `gunicorn-gevent[workers=2]` are part of a label, not a set of characters.
     escaped = pattern.replace("[", "[[]")
     return fnmatchcase(cell, escaped) or ("/" not in pattern and fnmatchcase(cell.partition("/")[0], escaped))
+
+
+def inside_group(study: str) -> str:
+    """Return the folder of a study within that of its group."""
+    return study.rpartition("/")[2].removesuffix(".toml")

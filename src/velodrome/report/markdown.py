@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from velodrome.model import quantity
+from velodrome.model.study import inside_group
 from velodrome.model.verdict import Answer, Standing, Verdict
 from velodrome.report import claims, diagnoses, names, profiles, verdict_tables
 from velodrome.report.formats import Format
@@ -194,11 +195,6 @@ def _code(command: str) -> str:
     longest = max((len(run) for run in re.findall(r"`+", shown)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}sh\n{shown}\n{fence}"
-
-
-def inside_group(study: str) -> str:
-    """Return the folder of a study within that of its group."""
-    return study.rpartition("/")[2].removesuffix(".toml")
 
 
 def group_lines(verdicts: Mapping[str, Verdict], trouble: Mapping[str, str], width: int) -> list[Text]:

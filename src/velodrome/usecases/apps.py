@@ -49,8 +49,6 @@ from velodrome.usecases.terms import Knobs
 START_SECONDS = 30.0
 """To the first right answer: large sites import for several."""
 ANYTHING = (Request("GET /", "/"),)
-NOBODY = "http://127.0.0.1:9"
-"""Where a third party would be while an app is only looked at: the port of `discard`."""
 AS_ROOT = (
     "Everything runs as root, the app and what it imports too. Name an ordinary user for it: --user NAME"
 )
@@ -126,7 +124,9 @@ def look(spec: AppSpec, revision: Revision | None = None) -> App:
         named_interface=interface,
         headers=_names_of_headers(spec),
     )
-    found = inspect.look(named, {**variables, **{third.variable: NOBODY for third in thirds}}, revision)
+    found = inspect.look(
+        named, {**variables, **{third.variable: inspect.NOBODY for third in thirds}}, revision
+    )
     if found.form != "servicer":
         if spec.proto:
             raise NeedlessOptionError(

@@ -55,6 +55,7 @@ from velodrome.run.racing.session import (
     refusal,
     warning,
 )
+from velodrome.run.racing.store import now
 from velodrome.usecases.recording import NotStoredError, Record
 
 
@@ -365,7 +366,7 @@ class Bench:
                 self._booted = boot(plan, lab, self._running, self._pasted)
             except ImpossibleError as why:
                 self._running.close()
-                failed = Failed(trial, self._record.now(), why.kind, why.reason, why.last_lines)
+                failed = Failed(trial, now(), why.kind, why.reason, why.last_lines)
                 self._record.keep(failed, self._boot, purpose)
                 label, app = self.trial.contestant.label, self.trial.app
                 if app is not None and why.kind is FailureKind.WRONG_ANSWER:

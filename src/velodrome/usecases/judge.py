@@ -12,7 +12,7 @@ from velodrome.model.diagnosis import Suspected
 from velodrome.model.errors import BadOptionError, OtherClaimsError, OtherStudyError, SameTrialsError
 from velodrome.model.measurement import Measurement
 from velodrome.model.results import Results
-from velodrome.model.study import Study
+from velodrome.model.study import Study, inside_group
 from velodrome.model.verdict import Verdict
 from velodrome.run.racing import store
 from velodrome.usecases.studies import load_study
@@ -127,8 +127,3 @@ def members(claims: str, folders: Sequence[Path]) -> dict[Path, str]:
                 f"{folder} is a run of none of its studies: {', '.join(by_folder.values())}",
             )
     return {folder: by_folder[folder.name] for folder in folders}
-
-
-def inside_group(study: str) -> str:
-    """Return the folder of a study within that of its group."""
-    return study.rpartition("/")[2].removesuffix(".toml")

@@ -20,7 +20,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
 from statistics import median
@@ -233,11 +232,6 @@ class Record:
     def leave_out(self, seconds: float) -> None:
         """Count so many seconds that have passed not as the search's."""
         self._began += seconds
-
-    @staticmethod
-    def now() -> str:
-        """Return the time as results tell it."""
-        return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def _number_of(result: Result) -> int:

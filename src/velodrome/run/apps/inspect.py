@@ -49,6 +49,8 @@ MOST_BYTES = 64 << 20
 """Of what an app's process writes about it: names of all it imports, some 100 kB for a large site."""
 OLDEST_PYTHON = (3, 8)
 """The oldest whose installed packages can be listed (importlib.metadata)."""
+NOBODY = "http://127.0.0.1:9"
+"""Where a third party would be while an app is only looked at: the port of `discard`."""
 NO_VARIABLES: Mapping[str, str] = {}
 
 

@@ -60,8 +60,6 @@ from velodrome.run.supervision.undisturbed import deaf, stoppable_to_the_end
 SILENT_S = 8.0
 """Without a poll for so long, a race has lost its command, which gives a block to another host two seconds later."""
 LOOK_S = 0.5
-NOBODY = "http://127.0.0.1:9"
-"""Where a third party would be while an app is only looked at: the port of `discard`."""
 
 
 # --- What is sent: the race as a whole, and work units, as JSON.
@@ -394,7 +392,7 @@ class HostRace:
         """Refuse an app that is not here, or is another here."""
         variables = {
             **self._needs.variables,
-            **{third_party.variable: NOBODY for third_party in app.third_parties},
+            **{third_party.variable: inspect.NOBODY for third_party in app.third_parties},
         }
         here = inspect.look(replace(app, interface=app.named_interface), variables)
         for what in ("path", "interface", "form", "framework"):

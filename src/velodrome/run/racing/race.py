@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -52,7 +51,7 @@ from velodrome.run.racing.opening import (
 )
 from velodrome.run.racing.plan import PlannedSession, RunPlan, plan_of, plan_session, rough_s
 from velodrome.run.racing.session import Refused, most_telling, refusal, run_session
-from velodrome.run.racing.store import NAME, Store
+from velodrome.run.racing.store import NAME, Store, now
 from velodrome.run.supervision.undisturbed import stoppable
 
 
@@ -507,7 +506,7 @@ def new_header(study: Study, sought: Sought | None = None) -> Header:
     """Return the header of results of which the first is made now, on this machine; `sought`: by a search."""
     machine = facts.facts()
     known = known_noise.of(machine)
-    return Header(study, study.seed, machine, _native.VERSION, _now(), noise=known, sought=sought)
+    return Header(study, study.seed, machine, _native.VERSION, now(), noise=known, sought=sought)
 
 
 def _again(result: Result, redo: bool) -> bool:
@@ -521,10 +520,6 @@ def _again(result: Result, redo: bool) -> bool:
 def _disturbed(result: Result) -> bool:
     """Return whether the machine spoilt a measurement, which says nothing of the server and may go well next time."""
     return isinstance(result, Measurement) and any(kind.of_the_moment for kind in result.doubts)
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 AGAIN_SHARE = 0.25

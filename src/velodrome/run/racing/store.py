@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -27,6 +28,11 @@ BEGINNING = b'{"schema":"' + results.SCHEMA.encode()
 FREE = ("title", "sources", "claims", "tables", "blocks", "until_settled", "budget_s")
 """What may change between a run and its resume: what a study says of its measurements, which none depends on, and how
 many of them there are to be. Whether it runs until it is settled stays as it began, and so it is judged."""
+
+
+def now() -> str:
+    """Return the time as headers have it: ISO 8601, UTC, to the second."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 class Store:
