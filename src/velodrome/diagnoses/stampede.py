@@ -29,14 +29,14 @@ def screen(seen: Symptoms) -> Screened:
         LEAST,
         none=Unknown(
             "nothing was seen that is kept by the query of a request or a number in its path, or that calls a third "
-            "party when it has expired after some seconds: it calls nobody and computes little, or does the same for "
-            "each request"
+            "party of --upstream when it has expired after 4 s at most: it calls none of these and computes little, "
+            "or does the same for each request"
         ),
     )
     if not isinstance(found, Counting):
         return found
     cure = Cure(
-        "one flight for each key: whoever comes while it is under way waits for its result, by a lock or a task for "
+        "one flight for each key: whoever comes meanwhile waits for its result, by a lock or a task for "
         "each key",
         "where the cache is filled",
         "if key not in cache: cache[key] = await work(key)",

@@ -668,20 +668,21 @@ async def _stampede(server: Standing, cold: Callable[[], Where], together: bool)
     return Met(round(again), every, {}, {"alone": much(alone)}, sentence)
 
 
-EXPIRING_S = 6.0
-"""Until what is kept has expired a few times; what is kept for longer is not seen to be."""
+KEPT_FOR_S = 4.0
+"""What is kept for longer is not seen to expire."""
 
 
 async def _expiring(at: Where, server: Standing, together: bool) -> Met:
     """Send a request again and again, in bursts, and count the calls to third parties that it makes now and then."""
-    until = time.monotonic() + EXPIRING_S
+    until = time.monotonic() + KEPT_FOR_S
     # The first may find nothing kept; of those behind it the first that calls anybody says what one does.
     alone = [await _work(server, [at]) for _ in range(2)]
-    while not (each := alone[-1].calls) and time.monotonic() < until - EXPIRING_S / 2:
+    while not (each := alone[-1].calls) and time.monotonic() < until:
         alone.append(await _work(server, [at]))
     if not each or not all(work.right for work in alone) or all(work.calls for work in alone):
         return Met(0, 0)
     cold = list[float]()
+    until = time.monotonic() + COLD_ROUNDS * KEPT_FOR_S
     while len(cold) < COLD_ROUNDS and time.monotonic() < until:
         work = await _work(server, [at] * IN_FLIGHT, together=together)
         if not work.right:
