@@ -383,6 +383,17 @@ def test_collections_that_only_a_heartbeat_makes_are_no_pauses_of_the_app() -> N
     assert isinstance(fault.screen(replace(seen, collected=Collected(3.0, 0.3, 0.1))), Suspect)
 
 
+def test_an_app_that_collects_by_hand_is_told_at_which_line() -> None:
+    seen = SUSPICIOUS["gc-pause"]
+    by_hand = Called("/srv/shop/housekeeping.py:18", "tidy", "gc.collect()", 0.8)
+    assert seen.watched is not None
+    for lines, where in (((by_hand,), by_hand.place), ((replace(by_hand, text="parse(row)"),), "")):
+        found = catalogue()["gc-pause"].screen(replace(seen, watched=replace(seen.watched, lines=lines)))
+        assert isinstance(found, Suspect)
+        (experiment,) = found.experiments
+        assert (experiment.cure.where == by_hand.place) is bool(where)
+
+
 def test_a_long_collection_that_one_request_in_a_thousand_meets_is_of_no_p99() -> None:
     screen = catalogue()["gc-pause"].screen
     assert isinstance(screen(replace(SEEN, collected=Collected(100.0, 0.1, 0.1))), Absent)

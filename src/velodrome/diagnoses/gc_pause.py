@@ -3,7 +3,7 @@
 from velodrome.diagnoses.fault import Absent, Experiment, Fault, Screened, Suspect, Unknown
 from velodrome.model.diagnosis import Cure, Evidence, Treatment
 from velodrome.model.quantity import significant
-from velodrome.model.symptoms import Collected, Symptoms
+from velodrome.model.symptoms import Called, Collected, Symptoms
 
 LONG_S, LEAST = 0.05, 0.03
 """A collection is long from here on. Long ones that take a smaller part of the time are met by too few requests for an
@@ -12,11 +12,18 @@ MUCH = 0.08
 """Of the time, from which on short ones are looked into, too."""
 CONNECTIONS = 8
 SECONDS = 2.0
+BY_HAND, FROZEN = "gc.collect(", "gc.collect(); gc.freeze()"
 
 
 def is_much(found: Collected) -> bool:
     """Whether throughput or p99 may show it."""
     return found.share >= MUCH or (found.longest_s >= LONG_S and found.share >= LEAST)
+
+
+def _by_hand(seen: Symptoms) -> Called | None:
+    """Return the line of the app's own that collects, where threads are met in one."""
+    lines = seen.watched.lines if seen.watched is not None else ()
+    return next((line for line in lines if BY_HAND in line.text), None)
 
 
 def screen(seen: Symptoms) -> Screened:
@@ -39,8 +46,15 @@ def screen(seen: Symptoms) -> Screened:
         "collect once and freeze what is left when the app is warm, so that later collections do not visit it",
         "where the app is ready: after it has loaded what it keeps",
         "the collector visits the whole heap",
-        "gc.collect(); gc.freeze()",
+        FROZEN,
     )
+    if by_hand := _by_hand(seen):
+        cure = Cure(
+            "leave it to the collector when to collect, and freeze what is there when the app is warm",
+            by_hand.place,
+            by_hand.text,
+            f"no collection in a request; where the app is ready: {FROZEN}",
+        )
     frozen = Treatment("gc.freeze() when warm", {"collector": "freeze"})
     return Suspect(
         min(0.9, 0.5 + found.share),
