@@ -31,9 +31,9 @@ from velodrome.model.symptoms import Point, Slope
 
 LEVEL = 0.01
 """Chance that an experiment accuses what changes nothing."""
-LOOKS = (4, 8, 16)
-"""Blocks after which an experiment is looked at: a third time only where the second found so much that it would be
-worth a diagnosis, and could not tell it from noise."""
+LOOKS = (4, 8, 16, 32)
+"""Blocks after which an experiment is looked at: more than twice only where it was found so much that it would be worth
+a diagnosis, and could not be told from noise."""
 FAULT: Mapping[str, float] = {"rps": 1.1, "mean_ms": 1.1, "p50_ms": 1.1, "p99_ms": 1.5, "cpu_us": 1.1}
 """What the better arm has to be better by, as a ratio, to be worth a diagnosis."""
 WRONG = 0.01
