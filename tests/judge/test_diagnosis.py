@@ -69,12 +69,13 @@ def test_too_few_blocks_tell_nothing_yet() -> None:
 
 
 def test_blocks_that_contradict_each_other_ask_for_more_and_at_last_cannot_tell() -> None:
-    before, after = [100, 60, 140, 90], [150, 90, 100, 160]
+    before, after = [100, 60, 140, 90], [190, 100, 70, 100]
     assert judge_arms(arms(before, after), ("rps",), "cure") is None
     twice = arms(before * 2, after * 2)
     assert judge_arms(twice, ("rps",), "cure") is None, "a fifth better may be worth a diagnosis"
     assert ruled(judge_arms(twice, ("rps",), "cure", last=True)) is Ruling.CANNOT_TELL
-    assert ruled(judge_arms(arms(before * 4, after * 4), ("rps",), "cure")) is Ruling.CANNOT_TELL
+    assert judge_arms(arms(before * 4, after * 4), ("rps",), "cure") is None
+    assert ruled(judge_arms(arms(before * 8, after * 8), ("rps",), "cure")) is Ruling.CANNOT_TELL
 
 
 def test_what_is_hardly_better_is_given_up_after_the_second_look() -> None:
