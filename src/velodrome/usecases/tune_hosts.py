@@ -346,7 +346,7 @@ class _OverHosts:
 
         def begin() -> None:
             for host, is_prepared in [*self._present.items()]:
-                # When the host of the claim is lost, others' loads may still be under way.
+                # When the host of the claim is lost, others' loads may still run.
                 free = is_prepared and host not in runs and LOAD not in self._pending[host]
                 if free and host not in self._shared.apart:
                     runs[host] = run(host, hosts)

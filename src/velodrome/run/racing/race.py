@@ -262,7 +262,7 @@ def start(
 
 
 class Running:
-    """A race that is under way: its steps, each when it is due, and more sessions once these have ended."""
+    """A race that runs: its steps, each when it is due, and more sessions once these have ended."""
 
     def __init__(
         self,
