@@ -12,7 +12,8 @@ from velodrome.guest import catalog
 from velodrome.model.app import App, ThirdParty
 from velodrome.model.errors import BrokenPluginError, UsageError
 from velodrome.usecases import apps
-from velodrome.usecases.apps import AppSpec, look
+from velodrome.usecases.apps import AppSpec, ServedSpec, look
+from velodrome.usecases.terms import Knobs
 
 HOSTILE = str(Path(__file__).parents[1] / "truth" / "targets" / "hostile.py")
 
@@ -99,3 +100,11 @@ def test_values_of_variables_are_the_labs_and_never_the_apps(monkeypatch: pytest
     assert "hush-hush" not in repr(app)
     assert apps.lab_for(spec).variables == {"TOKEN": "hush-hush", "NAME": "blue"}
     assert app.cwd == os.path.abspath(SHOP)
+
+
+@pytest.mark.parametrize("stack", ["", "waitress"])
+def test_a_recipe_is_served_by_the_stack_that_is_named_or_by_a_usual_one(stack: str) -> None:
+    spec = ServedSpec(recipe="hello")
+    with apps.prepare_on(spec, stack, Knobs(), lambda _: None) as (served, who):
+        assert served.recipe.name == "hello"
+        assert who.stack == stack or (not stack and catalog.stack(who.stack).usual)

@@ -353,7 +353,8 @@ def prepare_on(
         refuse_unknown(stack, knobs)
     names, extra = split_stacks((stack,) if stack else ())
     with prepare_app(spec, extra, tell, commands=commands) as served:
-        name = names[0] if served.app is None else common(stacks_for(served.app, served.lab, names))
+        able = stacks_for(served.app, served.lab, names) if served.app else names or tuple(served.lab.stacks)
+        name = common(able)
         if names:
             say_unread((served.app,), (served.lab.stacks[name],), tell)
         yield served, Contestant(name, knobs.of(served.lab.stacks[name]))
