@@ -66,12 +66,10 @@ def command(
         from velodrome.model.errors import UsageError  # noqa: PLC0415
         from velodrome.report import searches  # noqa: PLC0415
         from velodrome.usecases import capacity  # noqa: PLC0415
-        from velodrome.usecases.apps import refuse_unknown  # noqa: PLC0415
         from velodrome.usecases.events import Events  # noqa: PLC0415
         from velodrome.usecases.terms import Knobs  # noqa: PLC0415
 
     knobs = Knobs(workers, threads, loop, tuple(knob or ()))
-    refuse_unknown(stack, knobs)
     must = server.conditions(slo, of_app=bool(app))
     if closed and must:
         raise UsageError("--closed shows throughput alone: leave --slo out, or leave --closed out")

@@ -872,7 +872,7 @@ class Case:
         def decide(made: Arms) -> judge.Judged | None:
             if len(made.blocks) not in judge.LOOKS:
                 return None
-            # Twice as many blocks once more are for who has most of the budget left.
+            # Looks beyond the second are for who has most of the budget left.
             last = len(made.blocks) >= judge.LOOKS[1] and time.monotonic() > self._half
             return judge.judge_arms(
                 made, experiment.metrics, experiment.proof, experiment.most_rps, last=last

@@ -16,16 +16,16 @@ from velodrome.judge.loaded import Block, Blocks
 from velodrome.model.errors import AgentLostError, NothingAnsweredError, UsageError
 from velodrome.model.load import INDEPENDENT, Arrivals, Closed, Link, Load, Open
 from velodrome.model.measurement import Failed, LoadFacts
-from velodrome.model.trial import Contestant, Session, Trial
+from velodrome.model.trial import Session, Trial
 from velodrome.run.drivers import load_document
 from velodrome.run.drivers.driver import LoadEvent, Target
 from velodrome.run.drivers.velodrome import VelodromeDriver
 from velodrome.run.engine import LoadSpec
 from velodrome.run.machine import facts, known_noise
 from velodrome.run.racing.session import refusal, run_alone
-from velodrome.usecases.apps import AppSpec, commands_around, common, lab_for, look, split_stacks, stacks_for
+from velodrome.usecases.apps import AppSpec, ServedSpec, prepare_on
 from velodrome.usecases.bench import QUESTION, UNLIMITED
-from velodrome.usecases.terms import read, refuse_arrivals, refuse_count, refuse_rate
+from velodrome.usecases.terms import Knobs, refuse_arrivals, refuse_count, refuse_rate
 
 BLOCKS = 5
 LEAST_S = 0.2
@@ -126,14 +126,12 @@ DEFAULT = On()
 def load_app(spec: AppSpec, terms: Terms, on: On = DEFAULT) -> Blocks:
     """Serve an app between its user's commands, load it, and return all blocks.
 
-    Raises AppAnswersWrongError, AppNotServedError, UnknownKnobError, and what `apps.look` does.
+    Raises AppAnswersWrongError, AppNotServedError, and what `apps.prepare_on` does.
     """
-    names, extra = split_stacks((on.stack,) if on.stack else ())
     loads = terms.loads
-    with commands_around(spec):
-        app, lab = look(spec), lab_for(spec, extra)
-        name = common(stacks_for(app, lab, names))
-        who = Contestant(name, read(lab.stacks[name], on.knobs))
+    with prepare_on(ServedSpec(spec), on.stack, Knobs(named=on.knobs), lambda _: None) as (served, who):
+        app, lab = served.app, served.lab
+        assert app is not None
         trials = [
             Trial(app.path, QUESTION, app.recipe, who, load, UNLIMITED, number, link=on.link, app=app)
             for number, load in enumerate(loads)
