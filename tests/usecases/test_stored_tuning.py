@@ -247,6 +247,53 @@ def test_a_server_that_does_not_start_for_its_proof_fails_it() -> None:
     assert found.claim is None
 
 
+@pytest.mark.parametrize(
+    ("last_lines", "why"),
+    [
+        (
+            (
+                "Traceback (most recent call last):",
+                '  File "app.py", line 3',
+                "    import gone",
+                "ImportError: no gone",
+            ),
+            "ImportError: no gone (its process ended: exit 1)",
+        ),
+        (
+            (
+                "    asked.check()",
+                "apps.Unfit",
+                "[ERROR] Worker exited with code 3.",
+                "  ended",
+                "Reason: none given",
+            ),
+            "Reason: none given (its process ended: exit 1)",
+        ),
+        (
+            ("    asked.check()", "apps.Unfit", "[ERROR] Worker exited"),
+            "apps.Unfit (its process ended: exit 1)",
+        ),
+        (("listening", "[ERROR] Worker exited"), "its process ended: exit 1"),
+        ((), "its process ended: exit 1"),
+    ],
+)
+def test_a_server_that_does_not_start_is_out_with_the_exception_that_ended_it(
+    last_lines: tuple[str, ...], why: str
+) -> None:
+    record, progress = Record(), Progress(Demands())
+    contestant = GRID[0].contestant
+    record.ask()
+    dead = Failed(
+        replace(TRIAL, contestant=contestant),
+        now(),
+        FailureKind.START,
+        f"{contestant.label}: its process ended: exit 1",
+        last_lines,
+    )
+    (made_one,) = progress.take([record.keep(dead, record.next_boot(), Purpose.ALONE)])
+    assert made_one.observed.failed == why
+
+
 @pytest.mark.parametrize(("budget_s", "proof_s"), [(600.0, 60.0), (180.0, 30.0), (30.0, 5.0)])
 def test_a_budget_keeps_time_for_what_confirms_and_proves(budget_s: float, proof_s: float) -> None:
     budget = Budget(budget_s, Demands())

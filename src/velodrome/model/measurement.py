@@ -4,6 +4,7 @@ In reading order: the flags; which requests failed; what the machine, the server
 the instruments beside the load saw; a trial that failed, and a trial that was measured.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -675,6 +676,9 @@ class RanOn:
     """Of the machine, by name, as in a header (`run/machine/facts.py`)."""
 
 
+_EXCEPTION = re.compile(r"[A-Za-z_][\w.]*(: .*)?")
+
+
 @dataclass(frozen=True)
 class Failed:
     """A trial that could not be measured: a result too."""
@@ -690,6 +694,13 @@ class Failed:
     """Of a search; None: of a race."""
     machine: RanOn | None = None
     """Of several; None: that of the header."""
+
+    @property
+    def raised(self) -> str:
+        """The last exception in the server's output, as Python prints it below its frames; empty: there is none."""
+        pairs = zip(self.last_lines, self.last_lines[1:], strict=False)
+        below = [line for before, line in pairs if before.startswith("  ")]
+        return next((line for line in reversed(below) if _EXCEPTION.fullmatch(line)), "")
 
 
 @dataclass(frozen=True)

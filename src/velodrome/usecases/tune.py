@@ -202,7 +202,7 @@ class Progress:
         if isinstance(found, Failed):
             of_look = step.purpose in (Purpose.ALONE, Purpose.CLOSED)
             return Observation(
-                replace(ask, connections=ask.connections if of_look else 0), failed=found.reason
+                replace(ask, connections=ask.connections if of_look else 0), failed=_why_failed(found)
             )
         alone = self._asked(found.trial.contestant.stack)
         facts = _facts(ask, found)
@@ -233,6 +233,12 @@ def _at_most_s(result: Result) -> float:
 def _is_beside(result: Result) -> bool:
     """Whether a load was made beside what was asked for: to be sure of wrong answers, or to warm up."""
     return result.step is not None and result.step.purpose in (Purpose.ALONE, Purpose.WARM_UP)
+
+
+def _why_failed(found: Failed) -> str:
+    """Return what ended it: an exception of its server first, as tables show how a sentence begins."""
+    reason = found.reason.removeprefix(f"{found.trial.contestant.label}: ")
+    return f"{found.raised} ({reason})" if found.raised else reason
 
 
 def _facts(ask: Ask, measured: Measurement) -> Observation:
