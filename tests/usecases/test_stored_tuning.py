@@ -260,16 +260,6 @@ def test_a_server_that_does_not_start_for_its_proof_fails_it() -> None:
             "ImportError: no gone (its process ended: exit 1)",
         ),
         (
-            (
-                "    asked.check()",
-                "apps.Unfit",
-                "[ERROR] Worker exited with code 3.",
-                "  ended",
-                "Reason: none given",
-            ),
-            "Reason: none given (its process ended: exit 1)",
-        ),
-        (
             ("    asked.check()", "apps.Unfit", "[ERROR] Worker exited"),
             "apps.Unfit (its process ended: exit 1)",
         ),
