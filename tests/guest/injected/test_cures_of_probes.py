@@ -212,10 +212,15 @@ def test_a_call_is_cancelled_when_its_client_has_left_unanswered_and_not_behind_
 def test_sqlite_waits_for_a_lock_whatever_the_app_says(injected: Injected) -> None:
     program = """
         import sqlite3
-        print(sqlite3.connect(":memory:", timeout=0).execute("PRAGMA busy_timeout").fetchone()[0])
+        connection, waits = sqlite3.connect(":memory:", timeout=0), []
+        for says in ("SELECT 1", "PRAGMA busy_timeout = 5", "pragma main.busy_timeout(7);"):
+            connection.execute(says)
+            waits.append(connection.execute("PRAGMA busy_timeout").fetchone()[0])
+        connection.executescript("PRAGMA foreign_keys = ON; PRAGMA busy_timeout=9")
+        print(*waits, *connection.cursor().execute("PRAGMA busy_timeout").fetchone())
     """
-    assert injected.run(program, {}) == "0\n"
-    assert injected.run(program, {"sqlite-waits": 20.0}) == "20000\n"
+    assert injected.run(program, {}) == "0 5 7 9\n"
+    assert injected.run(program, {"sqlite-waits": 20.0}) == "20000 20000 20000 20000\n"
     assert injected.took() == {"sqlite-waits"}
 
 
@@ -234,13 +239,21 @@ def test_transactions_of_sqlite_take_the_lock_when_they_begin_whoever_makes_conn
         first.execute("begin"); first.execute("ROLLBACK")
         cursor = second.cursor(factory=Cursor)
         cursor.execute("BEGIN DEFERRED TRANSACTION;"); cursor.execute("SELECT ?", (7,)); second.rollback()
+        second.executescript("BEGIN; CREATE TABLE rows (id); COMMIT;")
+        second.execute("CREATE TRIGGER sees AFTER INSERT ON rows BEGIN SELECT 1; END")
         second.cursor(Cursor).execute("BEGIN EXCLUSIVE")
         print(isinstance(second, Own), isinstance(cursor, Cursor), ran)
     """
     ran = injected.run(program, {"sqlite-waits": 20.0})
     assert ran.startswith("True True ")
-    begun = [statement for statement in ast.literal_eval(ran[len("True True ") :]) if "BEGIN" in statement]
-    assert begun == ["BEGIN IMMEDIATE", "BEGIN IMMEDIATE", "BEGIN EXCLUSIVE"]
+    begun = [statement.strip(" ;") for statement in ast.literal_eval(ran[len("True True ") :])]
+    assert [statement for statement in begun if "begin" in statement.lower()] == [
+        "begin IMMEDIATE",
+        "BEGIN IMMEDIATE",
+        "BEGIN IMMEDIATE",
+        "CREATE TRIGGER sees AFTER INSERT ON rows BEGIN SELECT 1; END",
+        "BEGIN EXCLUSIVE",
+    ]
 
 
 def test_a_pool_that_raises_is_made_larger_and_one_that_waits_is_left(injected: Injected) -> None:

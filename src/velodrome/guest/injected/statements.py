@@ -223,13 +223,15 @@ def in_sqlite(
     execute: Callable[..., Any],
     connected: Callable[[Callable[[], Any]], Any] = lambda connect: connect(),
     *,
+    script: Callable[[str], str] = lambda statements: statements,
     reads: bool = False,
 ) -> None:
     """Have `execute` called in the place of `execute` of cursors of `sqlite3`, and `connected` in that of `connect`.
 
     `execute` is called with the method that it stands for, the cursor, and the arguments; `connected` with what opens
-    the connection, and returns it. With `reads` the timer of a statement also runs while its rows are read. The classes
-    are in C: connections and cursors get some that are derived from those that the app names.
+    the connection, and returns it. `script` returns what is sent in the place of a script. With `reads` the timer of a
+    statement also runs while its rows are read. The classes are in C: connections and cursors get some that are derived
+    from those that the app names.
     """
 
     def patch(module: Any) -> None:
@@ -248,6 +250,9 @@ def in_sqlite(
                 def execute(self, *args: Any) -> Any:
                     return execute(executed, self, *args)
 
+                def executescript(self, statements: str) -> Any:
+                    return super().executescript(script(statements))
+
             for name in READS if reads else ():
                 setattr(Cursor, name, _reading(getattr(usual, name)))
             return Cursor
@@ -260,6 +265,9 @@ def in_sqlite(
 
                 def execute(self, *args: Any) -> Any:
                     return self.cursor().execute(*args)
+
+                def executescript(self, statements: str) -> Any:
+                    return self.cursor().executescript(statements)
 
             return Connection
 
@@ -293,7 +301,8 @@ def _reading(before: Callable[..., Any]) -> Callable[..., Any]:
     return read
 
 
-_BEGIN = re.compile(r"\s*BEGIN(\s+DEFERRED)?(\s+TRANSACTION)?\s*;?\s*", re.IGNORECASE)
+_BEGIN = re.compile(r"((?:^|;)\s*BEGIN)(?:\s+DEFERRED)?(?:\s+TRANSACTION)?\s*(?=;|$)", re.IGNORECASE)
+_TIMEOUT = re.compile(r"(\bPRAGMA\s+(?:\w+\s*\.\s*)?busy_timeout\s*[=(]\s*)\d+", re.IGNORECASE)
 
 
 def _sqlite_waits(giving: Giving, seconds: float) -> None:
@@ -302,17 +311,22 @@ def _sqlite_waits(giving: Giving, seconds: float) -> None:
     A transaction that has read something and then writes is refused at once where another one has written since: to
     wait would not help it.
     """
+    waits_ms = round(1000 * seconds)
+
+    @lru_cache(maxsize=1000)
+    def treated(statements: str) -> str:
+        return _BEGIN.sub(r"\1 IMMEDIATE", _TIMEOUT.sub(r"\g<1>%d" % waits_ms, statements))
 
     def execute(before: Callable[..., Any], cursor: Any, statement: str, *values: Any) -> Any:
-        return before(cursor, "BEGIN IMMEDIATE" if _BEGIN.fullmatch(statement) else statement, *values)
+        return before(cursor, treated(statement), *values)
 
     def connected(connect: Callable[[], Any]) -> Any:
         giving.took("sqlite-waits")
         connection = connect()
-        connection.execute("PRAGMA busy_timeout = %d" % round(1000 * seconds))
+        connection.execute("PRAGMA busy_timeout = %d" % waits_ms)
         return connection
 
-    in_sqlite(giving.finder, execute, connected)
+    in_sqlite(giving.finder, execute, connected, script=treated)
 
 
 def _statements_longer(giving: Giving, longer_s: Mapping[str, float]) -> None:
