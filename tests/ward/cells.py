@@ -568,11 +568,10 @@ LOSES = frozenset({"daphne", "waitress"})
 
 
 NOT_THERE: Mapping[str, frozenset[str]] = {
-    "cold-worker": frozenset(ELSEWHERE["gunicorn-gthread"]),
     "lost-at-stop": frozenset({"granian-asgi"}),
 }
-"""Faults that cannot be on these stacks: nobody replaces their only worker; a handler of SIGTERM of the app's own is
-never called, since another process gets the signal."""
+"""Faults that cannot be on these stacks: a handler of SIGTERM of the app's own is never called, since another process
+gets the signal."""
 
 
 def elsewhere(cell: Cell) -> Iterator[Cell]:

@@ -9,32 +9,42 @@ from velodrome.model.symptoms import Setting, Symptoms
 ROUNDS, LOOKED = 6, 2
 
 
-def look(setting: Setting) -> Probe | None:
-    """Have workers replaced, where there is somebody who replaces them."""
-    return _probe(LOOKED) if replaces(setting) else None
+def look(setting: Setting) -> Probe:
+    """Have workers replaced, or where nobody replaces them, servers started."""
+    return _probe(setting, LOOKED)
 
 
-def _probe(rounds: int) -> Probe:
+def _probe(setting: Setting, rounds: int) -> Probe:
+    if replaces(setting):
+        about = f"{rounds} workers ended and replaced, then the first requests to each that took their place"
+        return Probe(
+            "renew",
+            about,
+            "cold",
+            {"replaced": 1, "rounds": rounds},
+            unprovoked={"replaced": 0},
+            seconds=1.4 * rounds,
+            worth=0.5,
+        )
     return Probe(
         "renew",
-        f"{rounds} workers ended and replaced, then the first requests to each that took their place",
+        f"{rounds} more servers started, then the first request to each",
         "cold",
-        {"replaced": 1, "rounds": rounds},
-        unprovoked={"replaced": 0},
-        seconds=1.4 * rounds,
+        {"started": 1, "rounds": rounds},
+        unprovoked={"started": 0},
+        seconds=2.0 * rounds,
         worth=0.5,
     )
 
 
 def screen(seen: Symptoms) -> Screened:
     """Look whether the first requests of a new worker take longer."""
-    if look(seen.setting) is None:
-        return Unknown(
-            "its only process got its first request to see whether it answers, and nobody replaces it"
-        )
-    found = counting(
-        seen, "cold-worker", _probe(LOOKED), 1.0, none=Unknown("a worker that ended was not replaced")
+    none = (
+        "a worker that ended was not replaced"
+        if replaces(seen.setting)
+        else "a second server beside it does not start"
     )
+    found = counting(seen, "cold-worker", look(seen.setting), 1.0, none=Unknown(none))
     if not isinstance(found, Counting):
         return found
     cure = Cure(
@@ -43,7 +53,7 @@ def screen(seen: Symptoms) -> Screened:
         "a lazy import, a cache or a client made on first use",
         "the same when the module is imported, or in the app's lifespan (gunicorn: post_worker_init)",
     )
-    dose = replace(found.dose(cure), probe=_probe(ROUNDS))
+    dose = replace(found.dose(cure), probe=_probe(seen.setting, ROUNDS))
     return found.suspect(0.8, dose, loss=0.1)
 
 
@@ -52,7 +62,7 @@ fault = Fault(
     "the first requests after a start, a reload or max_requests are slow: lazy imports; warm before it is ready",
     ("gunicorn#2502", "posthog#83283"),
     "The first request of a worker does what no other has to do.",
-    "The first request to each new worker is slow; without new workers none is.",
+    "The first request to each new worker, or to each server that is started, is slow; those after it are not.",
     screen,
     look=look,
 )

@@ -131,5 +131,7 @@ class Lab:
     """Takes profiles; None: none are taken."""
     injected: Injected | None = None
     """What the processes of its servers are given; None: nothing."""
+    unasked: bool = False
+    """A server is ready when it listens, and gets no request before that; else when it has answered one right."""
     measured: OnMeasured | None = None
     """Hears of what standing servers carry (`run/instruments/standing.py`); None: nobody does."""

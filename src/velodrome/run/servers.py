@@ -234,23 +234,25 @@ class Server:
 
     def _left(self, ending: Ending) -> tuple[str, ...]:
         found = [f"process {pid}" for pid in {*ending.stuck, *self._ward.family()}]
-        found += [f"a listener on port {port}" for port in self._listening()]
+        found += [f"a listener on port {port}" for port in self._listening_still()]
         if self._scratch.exists():
             found.append(f"files in {self._scratch}")
         return tuple(found)
 
-    def _listening(self) -> list[int]:
+    def listening(self) -> list[int]:
+        """Return the port if it is listened on, once for each socket that does."""
+        with enter(self._inside):
+            return [tcp_socket.port for tcp_socket in netlink.listening(self.serving.port) or ()]
+
+    def _listening_still(self) -> list[int]:
         """Return the port if it is still listened on, also after `CLOSING_S`.
 
         A process whose first thread has ended counts as ended; its other threads may hold its sockets a moment longer.
         """
         until = time.monotonic() + CLOSING_S
-        while True:
-            with enter(self._inside):
-                found = [tcp_socket.port for tcp_socket in netlink.listening(self.serving.port) or ()]
-            if not found or time.monotonic() >= until:
-                return found
+        while (found := self.listening()) and time.monotonic() < until:
             time.sleep(0.01)
+        return found
 
     def __enter__(self) -> Self:
         return self
@@ -311,7 +313,8 @@ EXTRA_BYTES = 65_536
 
 @dataclass(frozen=True)
 class Ready:
-    """The server answers rightly; `boot_s` from its start to the end of its first right answer."""
+    """The server answers rightly, or listens; `boot_s` from its start to the end of its first right answer, or to
+    that."""
 
     boot_s: float
     wrong: str = ""
@@ -361,6 +364,18 @@ def await_right_answer(
             if isinstance(answer, Wrong):
                 return NotReady(FailureKind.WRONG_ANSWER, answer.what)
             return NotReady(FailureKind.NEVER_ANSWERED, f"no answer within {deadline_s:g} s: {last}")
+        time.sleep(PAUSE_S)
+
+
+def await_listener(server: Server, deadline_s: float) -> Ready | NotReady:
+    """Wait until it listens, has died, or so many seconds have passed since its start; it gets no request."""
+    while True:
+        if server.listening():
+            return Ready(time.monotonic() - server.started)
+        if (died := server.exit()) is not None:
+            return NotReady(FailureKind.START, f"its process ended before it listened: {died.sentence}")
+        if time.monotonic() - server.started >= deadline_s:
+            return NotReady(FailureKind.NEVER_ANSWERED, f"it does not listen within {deadline_s:g} s")
         time.sleep(PAUSE_S)
 
 

@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from velodrome.run.instruments import processes, situations
+from velodrome.run.instruments import life_cycle, processes, situations
 from velodrome.run.instruments.clients import Where
 from velodrome.run.measuring import kernel
 
@@ -81,10 +81,10 @@ asyncio.run(main())
 """
 
 
-def standing(pid: int, **more: Any) -> Any:
+def standing(pid: int, port: int = 0, **more: Any) -> Any:
     """Return as much of a standing server as a situation looks at."""
     process = SimpleNamespace(stop_signal=int(signal.SIGTERM))
-    server = SimpleNamespace(pid=pid, serving=SimpleNamespace(process=lambda: process))
+    server = SimpleNamespace(pid=pid, serving=SimpleNamespace(process=lambda: process, port=port))
     booted = SimpleNamespace(server=server, upstreams=(), site=SimpleNamespace(server=None), boot_s=0.5)
     return SimpleNamespace(booted=booted, **{"live_blocks": lambda: None, **more})
 
@@ -101,25 +101,54 @@ def served(how: str, waits_s: float = 0.1) -> Iterator[tuple[Where, Any]]:
             process.kill()
 
 
+HELPED = """
+import os, socket, subprocess, sys
+listener = socket.create_server(("127.0.0.1", 0))
+helper = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+worker = os.fork()
+if worker:
+    print(listener.getsockname()[1], helper.pid, worker, flush=True)
+    input()
+    helper.kill()
+    os.kill(worker, 9)
+else:
+    import signal
+    signal.pause()
+"""
+
+
+def test_a_process_that_an_app_started_for_something_else_is_no_worker() -> None:
+    words = [sys.executable, "-c", HELPED]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        port, helper, worker = map(int, process.stdout.readline().split())
+        try:
+            server = standing(process.pid, port)
+            assert processes.helpers(server) == {helper}
+            assert processes.workers(server, port) == {worker}
+        finally:
+            process.communicate("end\n")
+
+
 def test_requests_in_flight_at_sigterm_are_lost_where_nobody_waits_for_them() -> None:
     # So long that all 16 are still in flight at the signal, though the machine lets it happen a third of a second late.
     with served("at once", 0.5) as (at, server):
-        lost = asyncio.run(situations.stop(at, server, stops=1))
+        lost = asyncio.run(life_cycle.stop(at, server, stops=1))
     assert lost.hits == lost.of >= 16
     assert lost.outcomes["reset"] == lost.of
     assert lost.outcomes["later refused"] > 16, "a request that is sent later is no loss of the stop"
     with served("graceful", 0.5) as (at, server):
-        kept = asyncio.run(situations.stop(at, server, stops=1))
+        kept = asyncio.run(life_cycle.stop(at, server, stops=1))
     assert kept.hits == 0
     assert kept.outcomes["ok"] == kept.of >= 16
 
 
 def test_under_an_open_loop_a_server_that_goes_on_loses_nothing_and_one_that_ends_at_sighup_all() -> None:
     with served("at once") as (at, server):
-        unprovoked = asyncio.run(situations.stop(at, server))
+        unprovoked = asyncio.run(life_cycle.stop(at, server))
         assert unprovoked.hits == 0
         assert unprovoked.of > 50, "all from the event on count, in flight or sent later"
-        reloaded = asyncio.run(situations.stop(at, server, reloads=1))
+        reloaded = asyncio.run(life_cycle.stop(at, server, reloads=1))
     assert reloaded.of > 50
     assert reloaded.of - reloaded.hits <= 2, (
         "a request ends every 10 ms: an answer may be on its way at the signal"
@@ -129,21 +158,21 @@ def test_under_an_open_loop_a_server_that_goes_on_loses_nothing_and_one_that_end
 
 def test_of_requests_that_fail_together_without_any_event_none_is_lost_by_it() -> None:
     with served("fails") as (at, server):
-        found = asyncio.run(situations.stop(at, server, reloads=1))
+        found = asyncio.run(life_cycle.stop(at, server, reloads=1))
     assert (found.hits, found.of) == (0, 0)
     assert found.figures["fails_anyway"] > 1
 
 
 def test_requests_that_take_longer_than_a_server_gets_to_end_are_not_counted() -> None:
     with served("graceful", 2.1) as (at, server):
-        found = asyncio.run(situations.stop(at, server, stops=1))
+        found = asyncio.run(life_cycle.stop(at, server, stops=1))
     assert (found.hits, found.of) == (0, 0)
     assert found.figures["outlasts_s"] > 2.1
 
 
 def test_a_server_of_one_process_has_no_worker_that_could_be_replaced() -> None:
     with served("graceful") as (at, server):
-        assert asyncio.run(situations.stop(at, server, replaces=1)).of == 0
+        assert asyncio.run(life_cycle.stop(at, server, replaces=1)).of == 0
 
 
 def test_work_whose_client_has_left_goes_on_unless_somebody_looks() -> None:
@@ -349,7 +378,7 @@ def test_workers_count_as_replaced_together_by_when_they_begin(at_once: int, tog
         return SimpleNamespace(load=SimpleNamespace(answers=100))
 
     server = standing(os.getpid(), run_closed_loop=closed)
-    found = asyncio.run(situations.recycle(Where("127.0.0.1", 1), server, workers=2, within=0.1))
+    found = asyncio.run(life_cycle.recycle(Where("127.0.0.1", 1), server, workers=2, within=0.1))
     assert (found.hits, found.of) == (together, 2)
 
 
@@ -371,7 +400,7 @@ def test_a_load_goes_on_until_workers_are_replaced_where_they_are_known_to_be(
     server = standing(os.getpid(), run_closed_loop=closed)
     try:
         found = asyncio.run(
-            situations.recycle(
+            life_cycle.recycle(
                 Where("127.0.0.1", 1), server, workers=2, within=0.1, seconds=0.3, longest_s=longest_s
             )
         )
@@ -397,7 +426,7 @@ def test_a_worker_that_is_not_replaced_in_time_was_not_replaced_together_with_ot
     where = Where("127.0.0.1", 1)
     try:
         found = asyncio.run(
-            situations.recycle(where, server, workers=4, within=0.1, seconds=0.2, longest_s=1.0)
+            life_cycle.recycle(where, server, workers=4, within=0.1, seconds=0.2, longest_s=1.0)
         )
     finally:
         for process in begun:
@@ -423,7 +452,7 @@ def test_a_worker_that_is_still_being_started_replaced_none() -> None:
     thread.start()
     try:
         server = standing(os.getpid(), run_closed_loop=closed)
-        found = asyncio.run(situations.recycle(Where("127.0.0.1", 1), server, workers=3, within=0.1))
+        found = asyncio.run(life_cycle.recycle(Where("127.0.0.1", 1), server, workers=3, within=0.1))
     finally:
         thread.join()
         for process in late:
@@ -539,7 +568,7 @@ def test_what_is_kept_for_a_while_is_done_by_all_that_come_when_it_has_expired(
         nonlocal calls, filled
         is_usual = b"?" not in await reader.readuntil(b"\r\n\r\n")
         number = next(numbers) if is_usual else 0
-        burst = number if number < 3 else 3 + (number - 3) // situations.IN_FLIGHT
+        burst = number if number < 3 else 3 + (number - 3) // life_cycle.IN_FLIGHT
         if is_usual and burst > filled:
             calls += 1
             await asyncio.sleep(0.2)  # the others of a burst have come by then

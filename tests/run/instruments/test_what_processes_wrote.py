@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from velodrome.model.diagnosis import AS_IT_IS
-from velodrome.run.instruments import allocations, heartbeat
+from velodrome.run.instruments import allocations, heartbeat, processes
 from velodrome.run.instruments.standing import MOST_BYTES, Standing
 
 pytestmark = pytest.mark.unit
@@ -82,6 +82,8 @@ def test_what_processes_left_is_added_up_by_place_and_what_is_no_answer_is_passe
     answer(1, line, {**line, "line": 9, "bytes": 100})
     answer(2, line)
     answer(3, {**line, "bytes": "much"}, 4)
+    answer(4, {**line, "file": "beside.py"})
+    monkeypatch.setattr(processes, "helpers", lambda _: {4})
     nothing = cast(Any, None)
     server = Loaded(nothing, nothing, nothing, tmp_path)
     monkeypatch.setattr(allocations, "standing", lambda *_: nullcontext(server))

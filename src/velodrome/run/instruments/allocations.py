@@ -17,6 +17,7 @@ from velodrome.guest.injected.allocations import BEGIN, END
 from velodrome.model.diagnosis import Diagnosis, Evidence, Treatment
 from velodrome.model.quantity import significant
 from velodrome.model.trial import Trial
+from velodrome.run.instruments import processes
 from velodrome.run.instruments.standing import Standing, standing
 from velodrome.run.lab import Lab
 
@@ -94,7 +95,13 @@ def name_line(found: Diagnosis, left: Kept) -> Diagnosis:
 
 def _ask(server: Standing, question: str, answer: str, least: int = 1) -> list[dict[str, Any]]:
     return server.ask(
-        question, "traced", lambda line: answer in line, least, within_s=ANSWERED_S, settles_s=SETTLES_S
+        question,
+        "traced",
+        lambda line: answer in line,
+        least,
+        without=processes.helpers(server),
+        within_s=ANSWERED_S,
+        settles_s=SETTLES_S,
     )
 
 

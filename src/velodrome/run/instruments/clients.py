@@ -14,7 +14,8 @@ import itertools
 import secrets
 import socket
 import time
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from types import TracebackType
@@ -22,6 +23,9 @@ from typing import Self
 from urllib.parse import urlsplit
 
 from velodrome.model.app import Content
+from velodrome.model.diagnosis import Met
+from velodrome.model.errors import NoServerError
+from velodrome.model.quantity import significant
 from velodrome.run import engine
 from velodrome.run.drivers.driver import Target
 
@@ -307,3 +311,50 @@ async def request_once(at: Where, patience_s: float = PATIENCE_S) -> Answer:
     """Send a request on a connection that is opened for it."""
     async with Client(at, patience_s) as client:
         return await client.request()
+
+
+USUAL, ENOUGH_S = 3, 0.1
+"""Requests one after the other, from which is known how long one takes otherwise; one that takes so long is enough."""
+TIMES, SLACK_S = 6.0, 0.3
+"""A request is late when it took so many times as long as usual, and so much longer."""
+ASKING = 4
+"""At once."""
+
+
+async def usual_s(at: Where, enough_s: float = ENOUGH_S) -> float:
+    """Return how long a request takes on a connection of its own, seconds. Raises NoServerError without an answer."""
+    answers = await ask_fresh(at, 1, at.patience_s)
+    while len(answers) < USUAL and answers[0].seconds < enough_s:
+        answers += await ask_fresh(at, 1, at.patience_s)
+    right = [answer.seconds for answer in answers if answer.outcome == "ok"]
+    if not right:
+        raise NoServerError(
+            f"{at.host}:{at.port}", f"a plain request is not answered right ({answers[0].said})"
+        )
+    return max(right)
+
+
+def late_after_s(at: Where, usual: float) -> float:
+    """Return from how many seconds on a request is late that usually takes so many."""
+    return min(max(TIMES * usual, usual + SLACK_S), at.patience_s)
+
+
+async def ask_fresh(at: Where, count: int, patience_s: float) -> list[Answer]:
+    """Send so many requests, some at once, each on its own connection; half of them where none is answered."""
+    return await some_at_once(count, lambda: request_once(at, patience_s))
+
+
+async def some_at_once(count: int, send: Callable[[], Awaitable[Answer]]) -> list[Answer]:
+    """Send so many requests, some at once; half of them where none is answered right."""
+    found: list[Answer] = []
+    while len(found) < count and (len(found) < count / 2 or any(answer.outcome == "ok" for answer in found)):
+        found += await asyncio.gather(*(send() for _ in range(min(ASKING, count - len(found)))))
+    return found
+
+
+def tally(hits: Sequence[Answer], every: Iterable[Answer], sentence: str, **figures: float) -> Met:
+    """Return what was met: so many of every answer, and the first of them before the sentence."""
+    answers = list(every)
+    first = f"{hits[0].said} after {significant(hits[0].seconds, 2)} s; " if hits else ""
+    outcomes = Counter(answer.outcome for answer in answers)
+    return Met(len(hits), len(answers), outcomes, figures, first + sentence)

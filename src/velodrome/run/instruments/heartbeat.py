@@ -19,6 +19,7 @@ from velodrome.model.diagnosis import Collection, Sampled, Stall, Timeline
 from velodrome.model.measurement import Measurement
 from velodrome.model.symptoms import Called, Collected, Frame, HeldUp, Run, Statement, Waits, Watched
 from velodrome.run.drivers.driver import LoadEvent
+from velodrome.run.instruments import processes
 from velodrome.run.instruments.standing import Standing, figures
 
 SETTLE_S = 0.6
@@ -46,7 +47,8 @@ def watch(server: Standing, connections: int, seconds: float) -> Watched:
 
     measured = server.run_closed_loop(connections, seconds, also=on)
     time.sleep(SETTLE_S)
-    lines = [*server.read_lines(), *server.read_lines("gc")]
+    helpers = processes.helpers(server)
+    lines = [*server.read_lines(without=helpers), *server.read_lines("gc", without=helpers)]
     span = (loaded[0], loaded[0] + seconds) if loaded else None
     found = read_heartbeats(lines, began, time.monotonic(), figures(measured).rps, span)
     return replace(found, timeline=timeline(lines, loaded[0], measured)) if loaded else found

@@ -39,10 +39,20 @@ def busiest(server: Standing) -> int:
 
 def workers(server: Standing, port: int) -> set[int]:
     """Return the processes of a server that can take its connections."""
+    holding = _listening(server, port)
+    return {pid for pid in holding if pid != server.booted.server.pid} or holding
+
+
+def helpers(server: Standing) -> set[int]:
+    """Return the processes that a server or its app started and that cannot take its connections."""
+    holding = _listening(server, server.booted.server.serving.port)
+    return set(tree(server.booted.server.pid)) - holding if holding else set()
+
+
+def _listening(server: Standing, port: int) -> set[int]:
     with enter(server.booted.site.server):
         inodes = {sock.inode for sock in netlink.listening(port) or ()} - {0}
-    holding = holders(server.booted.server.pid, inodes)
-    return {pid for pid in holding if pid != server.booted.server.pid} or set(holding)
+    return set(holders(server.booted.server.pid, inodes))
 
 
 def holders(root: int, inodes: set[int]) -> dict[int, int]:

@@ -23,7 +23,6 @@ from dataclasses import replace
 from functools import partial
 from itertools import combinations
 from operator import attrgetter
-from threading import Event
 from typing import NamedTuple, TypeVar
 
 from velodrome.model.diagnosis import Met, Probe
@@ -32,7 +31,20 @@ from velodrome.model.load import Closed, Load
 from velodrome.model.quantity import significant
 from velodrome.run.experiments import backlog
 from velodrome.run.instruments import heartbeat, processes
-from velodrome.run.instruments.clients import Answer, Client, Where, request_once, where
+from velodrome.run.instruments.clients import (
+    SLACK_S,
+    Answer,
+    Client,
+    Where,
+    ask_fresh,
+    late_after_s,
+    request_once,
+    some_at_once,
+    tally,
+    usual_s,
+    where,
+)
+from velodrome.run.instruments.life_cycle import CALM_S, IN_FLIGHT, recycle, renew, stop
 from velodrome.run.instruments.mixed_up import canary
 from velodrome.run.instruments.standing import Standing
 from velodrome.run.link import enter
@@ -43,16 +55,12 @@ from velodrome.run.racing.opening import host_beside
 from velodrome.run.supervision import own_process
 
 T = TypeVar("T")
-USUAL, ENOUGH_S = 3, 0.1
-"""Requests one after the other, from which is known how long one takes otherwise; one that takes so long is enough."""
-TIMES, SLACK_S, SLOW_TIMES = 6.0, 0.3, 3.0
-"""A request is late when it took so many times as long as usual, and so much longer. One that never ends is waited for
-as long as `Where` says, or so many times what the fastest took, where that is longer."""
-OPENING, ASKING = 16, 4
+SLOW_TIMES = 3.0
+"""A request that never ends is waited for as long as `Where` says, or so many times what the fastest took, if that is
+longer."""
+OPENING = 16
 """At once."""
 OPEN_S = 2.0
-STOP_S = 2.0
-"""For a request in flight at the signal to stop, beyond what it takes otherwise."""
 
 
 def meet(server: Standing, probe: Probe) -> Met:
@@ -119,7 +127,7 @@ async def reuse(
     lost = [answer for answer in answers if answer.outcome in {"reset", "refused"}]
     ended_s = min(idled, default=0.0)
     sentence = f"the server had ended the connection after {significant(ended_s)} s"
-    return _met(lost, answers, sentence, idled_s=ended_s)
+    return tally(lost, answers, sentence, idled_s=ended_s)
 
 
 async def idle(at: Where, count: float, requests: float = 16, stay: float = 1) -> Met:
@@ -127,8 +135,8 @@ async def idle(at: Where, count: float, requests: float = 16, stay: float = 1) -
 
     `stay`: 0 closes each once its request was answered, so that those before are all that is left of it.
     """
-    usual = await _usual(at)
-    patience_s = _late_s(at, usual)
+    usual = await usual_s(at)
+    patience_s = late_after_s(at, usual)
     until = time.monotonic() + OPEN_S
     async with AsyncExitStack() as opened:
         turn = asyncio.Semaphore(OPENING)
@@ -145,13 +153,13 @@ async def idle(at: Where, count: float, requests: float = 16, stay: float = 1) -
                 return (await client.request()).outcome == "ok" and not client.has_ended
 
         kept = sum(await asyncio.gather(*(opening() for _ in range(int(count)))))
-        answers = await _fresh(at, int(requests), patience_s)
+        answers = await ask_fresh(at, int(requests), patience_s)
     return _late(at, answers, usual, kept=kept)
 
 
 async def slow(at: Where, clients: float, requests: float = 16, byte_s: float = 0.05) -> Met:
     """Send the heads of requests byte by byte, and requests on other connections meanwhile."""
-    usual = await _usual(at)
+    usual = await usual_s(at)
     head = at.with_headers(X_Slow="x" * 4096).head()
 
     async def slowly() -> None:
@@ -165,7 +173,7 @@ async def slow(at: Where, clients: float, requests: float = 16, byte_s: float = 
     done = asyncio.Event()
     sending = [asyncio.ensure_future(slowly()) for _ in range(int(clients))]
     await asyncio.sleep(2 * byte_s)
-    answers = await _fresh(at, int(requests), _late_s(at, usual))
+    answers = await ask_fresh(at, int(requests), late_after_s(at, usual))
     done.set()
     await asyncio.gather(*sending)
     return _late(at, answers, usual)
@@ -197,7 +205,7 @@ async def again(at: Where, same: float = 1, pairs: float = 16, server: Standing 
     Nothing counts where a worker was replaced meanwhile: what becomes of its connections is another matter.
     """
     await asyncio.sleep(CALM_S)  # else the work behind the answers of the load before would be what is usual
-    usual = await _usual(at, SLACK_S)  # what is late by little counts
+    usual = await usual_s(at, SLACK_S)  # what is late by little counts
     workers = processes.workers(server, at.port) if server else set()
     late: list[Answer] = []
     every: list[Answer] = []
@@ -220,7 +228,7 @@ async def again(at: Where, same: float = 1, pairs: float = 16, server: Standing 
         return Met(0, 0, figures={"usual_ms": 1000 * usual})
     middle = sorted(one.seconds for one in every)[len(every) // 2] if every else 0.0
     sentence = f"{significant(1000 * middle)} ms in the middle, {significant(1000 * usual)} ms otherwise"
-    return _met(late, every, sentence, middle_ms=1000 * middle, usual_ms=1000 * usual)
+    return tally(late, every, sentence, middle_ms=1000 * middle, usual_ms=1000 * usual)
 
 
 async def spread(at: Where, server: Standing, connections: float = 48, gap_s: float = 0.002) -> Met:
@@ -275,7 +283,7 @@ async def upload(at: Where, size: float, requests: float = 16, server: Standing 
             return await answer
 
     before = _counter("TCPAbortOnClose", server)
-    answers = await _some_at_once(int(requests), send)
+    answers = await some_at_once(int(requests), send)
     unread = min(max(_counter("TCPAbortOnClose", server) - before, cut), len(answers))
     lost = sum(answer.outcome in {"reset", "timeout"} for answer in answers)
     return Met(
@@ -287,185 +295,13 @@ async def upload(at: Where, size: float, requests: float = 16, server: Standing 
     )
 
 
-IN_FLIGHT = 16
-FAILS_ANYWAY = 1
-"""Of these, without any event; of more it cannot be told whether the event lost them."""
-SHORTEST_S, LONGEST_S = 0.004, 2.0
-"""Requests that take less are over before a signal meets them. For those that take longer, servers get more time to end
-where they are deployed than here (`SUPERVISION` in `guest/stack.py`): that they are lost says nothing."""
-LATEST, IN_TURN = 0.7, 3.0
-"""Of the time that a request takes: what comes later finds too many answered; from where on several take turns."""
-BEFORE_S, AFTER_S = 0.3, 2.0
-"""Of the open loop around an event in the life of the server."""
-MOST_RATE = 100.0
-"""Requests per second of it, at most; half of what the server can do, if that is less."""
-
-
-async def stop(
-    at: Where,
-    server: Standing,
-    *,
-    stops: float = 0,
-    reloads: float = 0,
-    replaces: float = 0,
-    requests: float = 0,
-    read: float = 0,
-) -> Met:
-    """Have the server stop, reload or replace a worker under an open loop, and count requests that are never answered.
-
-    Each request has a connection of its own; right before the event some are sent at once, so that there are requests
-    in flight. Where the server goes on, all from there on count. Where it stops, those that were sent before: whoever
-    sends it requests knows of the stop, and `later` is what became of the others. `requests`: so many at least, where
-    the server itself replaces workers after a number of them. `read`: the event waits until an event loop has read all
-    that are sent at once: whoever it happens to in the moment before is one in thousands, elsewhere.
-    """
-    usual = await _usual(at)
-    if stops and usual < SHORTEST_S:
-        return Met(0, 0, figures={"usual_ms": 1000 * usual})
-    if usual > LONGEST_S:
-        return Met(0, 0, figures={"usual_ms": 1000 * usual, "outlasts_s": usual})
-    began = time.monotonic()
-    together = await asyncio.gather(*(request_once(at, at.patience_s) for _ in range(IN_FLIGHT)))
-    together_s = time.monotonic() - began
-    rate = min(MOST_RATE, IN_FLIGHT / together_s / 2)
-    if (wrong := sum(answer.outcome != "ok" for answer in together)) > FAILS_ANYWAY:
-        return Met(0, 0, figures={"usual_ms": 1000 * usual, "fails_anyway": wrong, "of": IN_FLIGHT})
-    # Of requests that the loop works on one after the other the last is read when the others are answered.
-    reading_s = together_s - usual if read and together_s < IN_TURN * usual else 0.0
-    lead_s = max(usual / 3, reading_s)
-    if lead_s > LATEST * usual:
-        return Met(0, 0, figures={"usual_ms": 1000 * usual})
-    long_s = max(AFTER_S, min(requests / rate, 3 * AFTER_S))
-    # Who comes while a new worker starts waits for it, and is not lost.
-    patience_s = _late_s(at, usual) + STOP_S + (0 if stops else server.booted.boot_s)
-    event_s = BEFORE_S + lead_s
-    steady = [number / rate for number in range(int((event_s + long_s) * rate))]
-    begin = time.monotonic() + 0.01
-
-    async def due(after_s: float) -> tuple[float, float, Answer]:
-        """Return when it was sent, when it ended, and how."""
-        await asyncio.sleep(max(begin + after_s - time.monotonic(), 0.0))
-        sent_s = time.monotonic() - begin
-        answer = await request_once(at, patience_s)
-        return sent_s, time.monotonic() - begin, answer
-
-    sent = [asyncio.ensure_future(due(one)) for one in sorted([*steady, *[BEFORE_S] * IN_FLIGHT])]
-    await asyncio.sleep(max(begin + event_s - time.monotonic(), 0.0))
-    # Taken before it: what it ends is reset while this is still in the call.
-    happened_s = time.monotonic() - begin
-    happened = _happen(at, server, stops, reloads, replaces)
-    answers = await asyncio.gather(*sent)
-    if not happened:
-        return Met(0, 0, figures={"usual_ms": 1000 * usual})
-    # One that was answered before the event says nothing of it. How long its answer took would not do to know that: a
-    # connection takes a while to open as well.
-    ended = [(answer, sent_s) for sent_s, ended_s, answer in answers if ended_s >= happened_s]
-    counted = [answer for answer, sent_s in ended if not stops or sent_s < happened_s]
-    found = _met(
-        [one for one in counted if one.outcome != "ok"],
-        counted,
-        f"{significant(1000 * usual)} ms otherwise, {significant(rate)} requests/s",
-        usual_ms=1000 * usual,
-        rate=rate,
-        seconds=time.monotonic() - begin - happened_s,
-    )
-    later = Counter(f"later {answer.outcome}" for answer, sent_s in ended if stops and sent_s >= happened_s)
-    return replace(found, outcomes={**found.outcomes, **later})
-
-
-def _happen(at: Where, server: Standing, stops: float, reloads: float, replaces: float) -> bool:
-    """Let it happen to the server; return whether it could."""
-    first = server.booted.server.pid
-    pid, number = first, int(signal.SIGHUP)
-    if stops:
-        number = server.booted.server.serving.process().stop_signal
-    elif replaces:
-        workers = processes.workers(server, at.port) - {first}
-        if not workers:
-            return False
-        pid, number = min(workers), int(signal.SIGTERM)
-    elif not reloads:
-        return True  # nothing has to
-    with suppress(OSError):
-        os.kill(pid, number)
-    return True
-
-
-WATCH_S = 0.02
-STARTED_S, MOST_STARTING_S = 0.4, 4.0
-"""No process came for so long: all workers are there, which gunicorn starts up to 0.1 s apart; at most waited for."""
-
-
-async def recycle(
-    at: Where,
-    server: Standing,
-    *,
-    workers: float,
-    within: float,
-    connections: float = 8,
-    seconds: float = 5.0,
-    longest_s: float = 0.0,
-) -> Met:
-    """Load the server, and count the workers that it replaces when it replaces half of the others.
-
-    `within` that share of how long they live. Only the first that are replaced count, as many as there are workers:
-    later ones drift apart by themselves. While they are fewer the load goes on, for up to `longest_s`: who is not
-    replaced by then was not replaced together with others.
-    """
-    # A worker that is still being started would count as one that replaced another.
-    await _all_started(server)
-    seen: dict[int, float] = {}
-    done = Event()
-
-    def watch() -> None:
-        while not done.is_set():
-            now = time.monotonic()
-            for pid in processes.tree(server.booted.server.pid)[1:]:
-                seen.setdefault(pid, now)
-            time.sleep(WATCH_S)
-
-    answers, watch_once = 0.0, set(processes.tree(server.booted.server.pid))
-    with ThreadPoolExecutor(1) as thread:
-        began = time.monotonic()
-        watching = thread.submit(watch)
-        try:
-            while True:
-                answers += server.run_closed_loop(int(connections), seconds, keepalive=False).load.answers
-                too_long = time.monotonic() - began + seconds >= longest_s
-                if too_long or len(seen.keys() - watch_once) >= workers:
-                    break
-        finally:
-            done.set()
-            watching.result()
-    births = sorted(at_s for pid, at_s in seen.items() if pid not in watch_once)
-    figures = {"requests": answers, "replaced": float(len(births))}
-    if len(births) < (1 if longest_s else workers):
-        return Met(0, 0, figures=figures)
-    births = births[: int(workers)]
-    lives_s = sum(births) / len(births) - began
-    others = [sum(abs(other - birth) <= within * lives_s for other in births) - 1 for birth in births]
-    together = sum(count >= workers / 2 for count in others)
-    sentence = f"a worker lives for {significant(lives_s, 2)} s"
-    return Met(together, int(workers), {}, {**figures, "lives_s": lives_s}, sentence)
-
-
-async def _all_started(server: Standing) -> None:
-    """Wait till the processes of a server stay the same."""
-    begun, until = processes.tree(server.booted.server.pid), time.monotonic() + MOST_STARTING_S
-    since = time.monotonic()
-    while time.monotonic() < min(since + STARTED_S, until):
-        await asyncio.sleep(WATCH_S)
-        if (now := processes.tree(server.booted.server.pid)) != begun:
-            begun, since = now, time.monotonic()
-
-
 async def storm(at: Where, server: Standing, clients: float, idle_s: float, stall_s: float = 0.3) -> Met:
     """Have clients send on connections that were idle for a while, all at once, while the server stalls.
 
     Who finds its connection ended opens another, and the listen queue has to take what the server cannot yet. Those
     count that were turned away, or were late by a second.
     """
-    usual = await _usual(at)
+    usual = await usual_s(at)
     before = _counter("ListenOverflows", server)
     opened = 0
     turn = asyncio.Semaphore(OPENING)
@@ -499,7 +335,7 @@ async def storm(at: Where, server: Standing, clients: float, idle_s: float, stal
     overflows = _counter("ListenOverflows", server) - before
     late = [one for one in answers if one.outcome != "ok" or one.seconds >= max(backlog.LATE_S, 3 * stall_s)]
     sentence = f"{opened} connections opened at once, the listen queue overflowed {overflows} times"
-    return _met(late, answers, sentence, opened=opened, overflows=overflows, usual_ms=1000 * usual)
+    return tally(late, answers, sentence, opened=opened, overflows=overflows, usual_ms=1000 * usual)
 
 
 def _signal(pids: Iterable[int], number: int) -> None:
@@ -540,7 +376,7 @@ async def wall(at: Where, server: Standing) -> Met:
     failed = [answer for answer in beyond if answer.outcome != "ok"]
     right = sum(answer.outcome == "ok" for answer in answers)
     sentence = f"{right} connections were answered beside each other, {limit} files may be open"
-    return _met(failed, beyond, sentence, limit=limit, answered=right)
+    return tally(failed, beyond, sentence, limit=limit, answered=right)
 
 
 WALL_S = 6.0
@@ -764,7 +600,7 @@ async def leave(at: Where, server: Standing, leaves: float = 1) -> Met:
 
     By the calls to third parties where there are some, else by CPU time; over what as many whole requests take.
     """
-    usual = await _usual(at)
+    usual = await usual_s(at)
     if usual < LONG_S:
         return Met(0, 0, figures={"usual_ms": 1000 * usual})
 
@@ -809,49 +645,6 @@ async def leave(at: Where, server: Standing, leaves: float = 1) -> Met:
 
 LEFT_S = 0.05
 """After clients have left: for their server to notice, and to finish what it is at."""
-
-
-COLD_S, COLD_TIMES = 0.05, 3.0
-"""By which the first request of a worker takes longer, and how many times as long, for it to be cold."""
-RENEWED_S, CALM_S = 6.0, 0.2
-"""For another worker to be there, and how long it does nothing when it is ready."""
-
-
-async def renew(at: Where, server: Standing, replaced: float = 1, rounds: float = 6) -> Met:
-    """End a worker, wait till another has taken its place and is ready, and count when its first request is slow."""
-    usual = await _usual(at)
-    hits, made, slowest = 0, 0, 0.0
-    for _ in range(int(rounds)):
-        workers = processes.workers(server, at.port)
-        if replaced:
-            if not workers or server.booted.server.pid in workers:
-                break  # nobody replaces the first process
-            with suppress(OSError):
-                os.kill(min(workers), signal.SIGTERM)
-            if not await _wait_for_new_worker(server, at.port, workers):
-                break
-        # With several workers it is one of a few at once that meets the new one.
-        answers = await _fresh(at, 1 if len(workers) < 2 else 4 * len(workers), at.patience_s)
-        made += 1
-        longest = max(answer.seconds for answer in answers)
-        hits += longest > max(usual + COLD_S, COLD_TIMES * usual)
-        slowest = max(slowest, longest)
-    sentence = f"up to {significant(1000 * slowest)} ms, {significant(1000 * usual)} ms otherwise"
-    return Met(hits, made, {}, {"slowest_ms": 1000 * slowest, "usual_ms": 1000 * usual}, sentence)
-
-
-async def _wait_for_new_worker(server: Standing, port: int, before: set[int]) -> bool:
-    """Wait till a worker is there that was not, and does nothing more; return whether one came."""
-    until = time.monotonic() + RENEWED_S
-    last: tuple[set[int], float] = (set(), 0.0)
-    while time.monotonic() < until:
-        await asyncio.sleep(CALM_S)
-        fresh = processes.workers(server, port) - before
-        cpu_s = processes.calls_and_cpu(server)[1]
-        if fresh and (fresh, cpu_s) == last:
-            return True
-        last = fresh, cpu_s
-    return bool(last[0])
 
 
 LOADS, LOAD_S, LOADED = 8, 0.4, 8
@@ -970,7 +763,7 @@ HUNG_CPUS = 0.1
 
 async def hang(at: Where, server: Standing, count: float) -> Met:
     """Send so many requests at once, and count those that are never answered while nobody computes for them."""
-    usual = await _usual(at)
+    usual = await usual_s(at)
     quiet_s = max(HUNG_S, HUNG_TIMES * usual)
     if quiet_s > LONGEST_HANG_S / 2:
         return Met(0, 0, figures={"usual_ms": 1000 * usual})
@@ -1012,8 +805,8 @@ async def worn(
     They miss what others took before and never gave back. With 0 `connections` they are sent one after the other, until
     one of them is not answered. `usual_ms` is what a request took on the fresh server; 0: it is fresh.
     """
-    usual = usual_ms / 1000 or await _usual(at)
-    late_s = _late_s(at, usual)
+    usual = usual_ms / 1000 or await usual_s(at)
+    late_s = late_after_s(at, usual)
 
     def misses(answer: Answer) -> bool:
         # A server that refuses by itself says so by these.
@@ -1035,12 +828,12 @@ async def worn(
     while misses(await request_once(at, late_s)) and time.monotonic() < rested:
         await asyncio.sleep(late_s / 2)
     began, before = time.monotonic(), processes.calls_and_cpu(server)[1]
-    answers = await _fresh(at, WORN, late_s)
+    answers = await ask_fresh(at, WORN, late_s)
     cpus = (processes.calls_and_cpu(server)[1] - before) / (time.monotonic() - began)
     missing = [answer for answer in answers if misses(answer)]
     if any(answer.seconds >= late_s for answer in missing) and cpus > HUNG_CPUS:
         missing = []  # they compute for longer
-    return _met(
+    return tally(
         missing,
         answers,
         f"{significant(1000 * usual)} ms otherwise",
@@ -1059,46 +852,12 @@ def _counter(name: str, server: Standing | None) -> int:
         return kernel.tcp_counters().get(name, 0)
 
 
-async def _usual(at: Where, enough_s: float = ENOUGH_S) -> float:
-    """Return how long a request takes on a connection of its own, seconds. Raises NoServerError without an answer."""
-    answers = await _fresh(at, 1, at.patience_s)
-    while len(answers) < USUAL and answers[0].seconds < enough_s:
-        answers += await _fresh(at, 1, at.patience_s)
-    right = [answer.seconds for answer in answers if answer.outcome == "ok"]
-    if not right:
-        raise NoServerError(
-            f"{at.host}:{at.port}", f"a plain request is not answered right ({answers[0].said})"
-        )
-    return max(right)
-
-
-def _late_s(at: Where, usual: float) -> float:
-    return min(max(TIMES * usual, usual + SLACK_S), at.patience_s)
-
-
-async def _fresh(at: Where, count: int, patience_s: float) -> list[Answer]:
-    """Send so many requests, some at once, each on its own connection; half of them where none is answered."""
-    return await _some_at_once(count, lambda: request_once(at, patience_s))
-
-
-async def _some_at_once(count: int, send: Callable[[], Awaitable[Answer]]) -> list[Answer]:
-    found: list[Answer] = []
-    while len(found) < count and (len(found) < count / 2 or any(answer.outcome == "ok" for answer in found)):
-        found += await asyncio.gather(*(send() for _ in range(min(ASKING, count - len(found)))))
-    return found
-
-
 def _late(at: Where, answers: Sequence[Answer], usual: float, **figures: float) -> Met:
     """Return those that were late, or not answered right."""
-    late = [answer for answer in answers if answer.outcome != "ok" or answer.seconds > _late_s(at, usual)]
-    return _met(late, answers, f"{significant(1000 * usual)} ms otherwise", usual_ms=1000 * usual, **figures)
-
-
-def _met(hits: Sequence[Answer], every: Iterable[Answer], sentence: str, **figures: float) -> Met:
-    answers = list(every)
-    first = f"{hits[0].said} after {significant(hits[0].seconds, 2)} s; " if hits else ""
-    outcomes = Counter(answer.outcome for answer in answers)
-    return Met(len(hits), len(answers), outcomes, figures, first + sentence)
+    late = [
+        answer for answer in answers if answer.outcome != "ok" or answer.seconds > late_after_s(at, usual)
+    ]
+    return tally(late, answers, f"{significant(1000 * usual)} ms otherwise", usual_ms=1000 * usual, **figures)
 
 
 SITUATIONS: Mapping[str, Callable[..., Awaitable[Met]]] = {

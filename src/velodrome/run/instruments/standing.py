@@ -11,7 +11,7 @@ Whatever the treatment writes is in a folder that is removed at the end.
 import json
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -52,13 +52,17 @@ def standing(trial: Trial, lab: Lab, treatment: Treatment = AS_IT_IS) -> Iterato
     Raises NoServerError where it does not start, AppAnswersWrongError where the app does not answer as it is to.
     """
     with serve_treated(trial, lab, treatment) as (mine, given, folder), ExitStack() as running:
-        try:
-            booted = boot(plan_session(Session((mine,)), given), given, running)
-        except ImpossibleError as why:
-            if trial.app is not None:
-                raise refusal(trial.app, mine.contestant.label, why.kind, why.reason, why.last_lines) from why
-            raise NoServerError(mine.contestant.label, why.reason, why.last_lines) from why
-        yield Standing(mine, given, booted, folder)
+        yield Standing(mine, given, _start(mine, given, running), folder)
+
+
+def _start(trial: Trial, lab: Lab, running: ExitStack) -> Booted:
+    """Start a server; `running` ends it. Raises as `standing` does."""
+    try:
+        return boot(plan_session(Session((trial,)), lab), lab, running)
+    except ImpossibleError as why:
+        if trial.app is not None:
+            raise refusal(trial.app, trial.contestant.label, why.kind, why.reason, why.last_lines) from why
+        raise NoServerError(trial.contestant.label, why.reason, why.last_lines) from why
 
 
 @contextmanager
@@ -123,6 +127,16 @@ class Standing:
     folder: Path
     loads: list[Measurement] = field(default_factory=list)
     """What it carried so far."""
+
+    @contextmanager
+    def another(self) -> Iterator["Standing"]:
+        """Start one more beside it, under the same treatment; it listens, and has got no request.
+
+        Raises as `standing` does.
+        """
+        lab = replace(self.lab, unasked=True)
+        with ExitStack() as running:
+            yield replace(self, lab=lab, booted=_start(self.trial, lab, running), loads=[])
 
     def warm(self) -> None:
         """Load it for a while, and have treatments that wait for a warm app begin. Raises NoServerError."""
@@ -190,19 +204,21 @@ class Standing:
         answers: Callable[[dict[str, Any]], bool],
         least: int = 1,
         *,
+        without: Collection[int] = (),
         within_s: float = COUNTED_S,
         settles_s: float = COUNT_POLL_S,
     ) -> list[dict[str, Any]]:
         """Ask its processes by an empty file, and return the lines of what they write that are answers.
 
-        How many will answer is not known: all have, when there are `least` and in `settles_s` no further one comes.
+        `without` those of some processes. How many will answer is not known: all have, when there are `least` and in
+        `settles_s` no further one comes.
         """
         _make_empty(self.folder / question)
         until = time.monotonic() + within_s
         found, since = list[dict[str, Any]](), time.monotonic()
         while time.monotonic() < until:
             time.sleep(COUNT_POLL_S)
-            lines = [line for line in self.read_lines(what) if answers(line)]
+            lines = [line for line in self.read_lines(what, without) if answers(line)]
             if len(lines) != len(found):
                 found, since = lines, time.monotonic()
             elif len(lines) >= max(least, 1) and time.monotonic() - since >= settles_s:
@@ -214,9 +230,14 @@ class Standing:
         lines = (line for name in _files(self.folder, "took-") for line in _lines(self.folder / name))
         return frozenset(str(line.get("took")) for line in lines)
 
-    def read_lines(self, what: str = "heart") -> list[dict[str, Any]]:
-        """Return every line of its heartbeats, or of what else its processes write, process by process."""
-        return [line for name in _files(self.folder, f"{what}-") for line in _lines(self.folder / name)]
+    def read_lines(self, what: str = "heart", without: Collection[int] = ()) -> list[dict[str, Any]]:
+        """Return every line of its heartbeats, or of what else its processes write, process by process.
+
+        `without` those of some processes.
+        """
+        left_out = {f"{what}-{pid}.jsonl" for pid in without}
+        names = [name for name in _files(self.folder, f"{what}-") if name not in left_out]
+        return [line for name in names for line in _lines(self.folder / name)]
 
 
 def figures(measured: Measurement) -> Figures:

@@ -154,7 +154,7 @@ def boot(plan: PlannedSession, lab: Lab, running: ExitStack, pasted: Pasted | No
     plain = target if trial.app else replace(target, headers=())
     with enter(site.client):
         ready = _await(server, plain, trial, lab)
-        form = _form(plain, trial, stack, lab)
+        form = None if lab.unasked else _form(plain, trial, stack, lab)
         idle_clients.meet_server(server.url, serving.workers or 1)
     placed = replace(placed, notes=placed.notes + site.notes)
     return Booted(
@@ -243,8 +243,12 @@ def _await(server: Server, target: Target, trial: Trial, lab: Lab) -> Ready:
     wait_s = trial.recipe.wait_ms / 1000
     if trial.link is not None:
         wait_s += trial.link.fetch_s(len(target.body), len(target.expect_body or b""))
-    answered = servers.await_right_answer(
-        target, server.exit, server.started, lab.start_seconds + wait_s, answer_s=wait_s
+    answered = (
+        servers.await_listener(server, lab.start_seconds)
+        if lab.unasked
+        else servers.await_right_answer(
+            target, server.exit, server.started, lab.start_seconds + wait_s, answer_s=wait_s
+        )
     )
     if isinstance(answered, NotReady):
         never = trial.app is not None and answered.failure is FailureKind.NEVER_ANSWERED
