@@ -44,6 +44,13 @@ def test_what_a_stack_does_not_take_is_refused(
     assert sentence in str(caught.value)
 
 
+def test_a_server_that_is_always_one_process_takes_one_worker_and_no_more() -> None:
+    waitress = catalog.stack("waitress")
+    assert Knobs(workers=1, threads=4).of(waitress) == Knobs(threads=4).of(waitress)
+    with pytest.raises(UnknownKnobError, match="'workers' is not a setting of waitress"):
+        Knobs(workers=2).of(waitress)
+
+
 @pytest.mark.parametrize("word", ["workers", "workers=", "=4"])
 def test_a_word_without_name_or_value_is_none(word: str) -> None:
     with pytest.raises(UnknownKnobError, match="write one of these as name=value"):

@@ -122,7 +122,9 @@ class Knobs:
 
         Raises UnknownKnobError, and BadOptionError also for one that both its own option and `others` set.
         """
-        named = {"workers": self.workers, "threads": self.threads, "loop": self.loop}
+        # One worker is what a server without such a setting has.
+        workers = self.workers if self.workers != 1 or "workers" in stack.knobs else None
+        named = {"workers": workers, "threads": self.threads, "loop": self.loop}
         given = {name: value for name, value in named.items() if value is not None}
         others = _pairs(stack, self.others)
         for name in others.keys() & given.keys():
