@@ -537,6 +537,21 @@ def test_the_pool_is_named_that_has_so_many_connections_or_is_there(
     assert isinstance(catalogue()["session-held"].screen(replace(seen, stepped=slower(110.0, 50.0))), Suspect)
 
 
+def test_the_call_before_which_a_session_is_to_end_is_what_a_request_that_is_alone_waits_for() -> None:
+    pool = Waits("/srv/shop/db.py:46", "get", "await self.session.get(Policy, number)", 9.0, 7)
+    call = Waits("/srv/shop/bureau.py:29", "score", "async with self._http.get(url):", 2.0, 4)
+    seen = SUSPICIOUS["session-held"]
+    assert seen.watched is not None
+    seen = replace(
+        seen,
+        watched=replace(seen.watched, waits=(pool, call)),
+        watched_alone=replace(QUIET, waits=(call, pool)),
+    )
+    found = catalogue()["session-held"].screen(seen)
+    assert isinstance(found, Suspect)
+    assert call.place in found.experiments[0].cure.where
+
+
 def test_connections_of_the_apps_own_pool_that_are_held_across_a_call_are_suspected_by_the_line() -> None:
     queue = Waits("/srv/shop/lots.py:48", "connection", "db = await self.free.get()", 9.0, 26)
     call = Waits(
@@ -553,6 +568,13 @@ def test_connections_of_the_apps_own_pool_that_are_held_across_a_call_are_suspec
     (dose,) = found.experiments
     assert (dose.proof, dose.treatment.third_parties) == ("dose", 2.0)
     assert call.place in dose.cure.where
+    assert seen.stepped is not None
+    real = replace(seen, stepped=replace(seen.stepped, by_clients=True))
+    found = catalogue()["session-held"].screen(real)
+    assert isinstance(found, Suspect)
+    treatment = found.experiments[0].treatment
+    assert treatment.give == {"calls-longer": seen.stepped.before.waited_ms / 1000}
+    assert treatment.third_parties == 1.0
     everybody = replace(seen, watched=replace(QUIET, waits=(replace(queue, holds=call.holds), call)))
     assert isinstance(catalogue()["session-held"].screen(everybody), Unknown), "it is not what they wait for"
 
@@ -1084,6 +1106,21 @@ def test_where_tasks_of_one_request_wait_for_each_other_at_a_lock_of_the_app_the
 ) -> None:
     lock = Waits("/srv/shop/prices.py:34", "call", "async with self._turn:", 3.0, most)
     seen = replace(SEEN, watched_alone=replace(QUIET, waits=(lock,)), stepped=slower(alone_ms, 50.0))
+    found = catalogue()["serial-gather"].screen(seen)
+    assert isinstance(found, Unknown if named else Absent)
+    assert (lock.place in found.why) is named
+
+
+@pytest.mark.parametrize(
+    ("most", "locked_s", "looked_s", "named"),
+    [(4, 2.9, 5.0, True), (4, 0.1, 5.0, False), (1, 2.9, 5.0, False), (4, 2.9, 50.0, False)],
+)
+def test_where_tasks_of_one_request_wait_for_a_lock_the_place_is_named_without_any_third_party(
+    most: int, locked_s: float, looked_s: float, named: bool
+) -> None:
+    call = Waits("/srv/shop/prices.py:40", "call", "async with self._http.get(url):", 4.0, 4)
+    lock = Waits("/srv/shop/prices.py:34", "call", "async with self._turn:", 3.0, most, locked_s=locked_s)
+    seen = replace(SEEN, watched_alone=replace(QUIET, looked_s=looked_s, waits=(call, lock)))
     found = catalogue()["serial-gather"].screen(seen)
     assert isinstance(found, Unknown if named else Absent)
     assert (lock.place in found.why) is named

@@ -578,7 +578,10 @@ def test_a_server_that_cannot_be_had_for_the_search_leaves_the_rate_open(
 def test_third_parties_take_longer_only_where_a_fault_looks_at_that(monkeypatch: pytest.MonkeyPatch) -> None:
     loads: list[int] = []
 
-    def step(_trial: object, _lab: object, _treatment: object, connections: int, _each_s: float) -> None:
+    def step(
+        _trial: object, _lab: object, _treatment: object, connections: int, *, each_s: float, called_ms: float
+    ) -> None:
+        assert (each_s, called_ms) == (0.0, 35.0)
         loads.append(connections)
         if len(loads) == 3:
             raise NoServerError("shop", "died of it")
@@ -587,15 +590,15 @@ def test_third_parties_take_longer_only_where_a_fault_looks_at_that(monkeypatch:
 
     monkeypatch.setattr(screens, "step", step)
     failed: list[str] = []
-    Scripted([suspected("a")], {})._step_third_parties(None, failed)
+    Scripted([suspected("a")], {})._step_third_parties(None, 35.0, failed)
     assert loads == []
     case = Scripted([replace(suspected("a"), steps=True)], {})
-    case._step_third_parties(None, failed)
-    case._step_third_parties(SEEN.slope, failed)
+    case._step_third_parties(None, 35.0, failed)
+    case._step_third_parties(SEEN.slope, 35.0, failed)
     assert SEEN.slope is not None
     assert loads == [doctor.MANY_CONNECTIONS, 2 * SEEN.slope.knee]
-    assert case._step_third_parties(None, failed) is None
-    assert case._step_third_parties(None, failed) is None
+    assert case._step_third_parties(None, 35.0, failed) is None
+    assert case._step_third_parties(None, 35.0, failed) is None
     assert ["died of it" in failed[0], "longer" in failed[1]] == [True, True]
 
 

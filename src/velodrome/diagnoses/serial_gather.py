@@ -7,6 +7,8 @@ from velodrome.model.symptoms import Symptoms
 
 MARK = "async-session"
 CONNECTIONS = 4
+MOSTLY, LEAST = 0.5, 0.1
+"""Of the time in an await, what it waits for a lock; and of the whole time, what tasks spend there."""
 
 
 def screen(seen: Symptoms) -> Screened:
@@ -44,18 +46,26 @@ def screen(seen: Symptoms) -> Screened:
 
 
 def _in_turn(seen: Symptoms) -> Unknown | None:
-    """Return where tasks of one request wait for each other, if its calls follow each other though they are gathered.
+    """Return where tasks of one request wait for each other: for a lock, or, if its calls follow each other, elsewhere.
 
-    What they wait for is the app's own, such as a lock, and nothing can be given to it from outside.
+    What they wait for is the app's own, and nothing can be given to it from outside.
     """
     watched, stepped = seen.watched_alone, seen.stepped
-    longest = watched.longest_queue if watched is not None else None
-    if longest is None or stepped is None or stepped.in_sequence < longest.most:
+    if watched is None:
         return None
+    longest, why = watched.longest_queue, ""
+    if longest is not None and stepped is not None and stepped.in_sequence >= longest.most:
+        calls = significant(stepped.in_sequence, 2)
+        why = f", and its calls of third parties, {calls}, follow each other"
+    else:
+        together = (wait for wait in watched.waits if wait.inner and wait.most > 1)
+        longest = next((wait for wait in together if wait.locked_s > MOSTLY * wait.seconds), None)
+        if longest is None or longest.seconds < LEAST * watched.looked_s:
+            return None
     return Unknown(
         f"up to {longest.most} tasks of a request that is alone wait for each other at {longest.place} "
-        f"({longest.text}), and its calls of third parties, {significant(stepped.in_sequence, 2)}, follow each other: "
-        "gather() gains nothing there, and what the tasks share is the app's own, which cannot be treated from outside"
+        f"({longest.text}){why}: gather() gains nothing there, and what the tasks share is the app's own, which cannot "
+        "be treated from outside"
     )
 
 

@@ -18,7 +18,7 @@ from velodrome.diagnoses.fault import (
 from velodrome.diagnoses.pool_exhausted import MOST_CONNECTIONS, SIZE, beyond, pools_of
 from velodrome.guest.injected.statements import OPENING
 from velodrome.model.bottleneck import USED_UP
-from velodrome.model.diagnosis import Cure, Evidence, Treatment
+from velodrome.model.diagnosis import Cure, Evidence, Treatment, slower_third_parties
 from velodrome.model.quantity import Interval, significant
 from velodrome.model.symptoms import Slope, Statement, Stepped, Symptoms, Waits, Watched
 
@@ -46,11 +46,14 @@ def screen(seen: Symptoms) -> Screened:
         )
     if seen.stepped is None:
         return Unknown(
-            "it has no third party whose latency could be stepped: name those that it calls with --upstream"
+            "no third party is seen whose latency could be stepped: it is called by no client that is known; name "
+            "those that it calls with --upstream"
         )
     if why := _not_held(seen.stepped, min(seen.workers, seen.server_cpus)):
         return Absent(why, evidence)
-    cure = _close_before(next((wait for wait in seen.watched.waits if wait.inner), None))
+    # Who is alone waits for no connection: most of its time is that of the call.
+    alone = seen.watched_alone.waits if seen.watched_alone is not None else ()
+    cure = _close_before(next((wait for wait in (*alone, *seen.watched.waits) if wait.inner), None))
     larger = Treatment(f"pools of {SIZE} connections", {"database-pools": SIZE})
     connections = max(min(seen.stepped.connections, MOST_CONNECTIONS), beyond(seen))
     return Suspect(
@@ -89,7 +92,7 @@ def _held(seen: Symptoms, evidence: tuple[Evidence, ...]) -> Suspect | None:
         f"{_follows(stepped)}; tasks that wait at {call.place} ({call.text}) have {call.holds} meanwhile, and up to "
         f"{queue.most} others, which have none, wait at {queue.place} ({queue.text})"
     )
-    longer = Treatment("third parties take twice as long", third_parties=2.0)
+    longer = slower_third_parties(2.0, stepped.before.waited_ms if stepped.by_clients else 0.0)
     dose = Experiment(
         longer, filling(seen), _close_before(call), ("rps",), "dose", most_rps=_most_rps(seen, slope, None)
     )

@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Any
 
 from velodrome.guest.stack import KnobValue
-from velodrome.model.quantity import Interval
+from velodrome.model.quantity import Interval, significant
 
 SCHEMA = "velodrome/doctor/1"
 
@@ -51,6 +51,17 @@ class Treatment:
             environment,
             self.third_parties * other.third_parties,
         )
+
+
+def slower_third_parties(times: float, called_ms: float = 0.0) -> Treatment:
+    """Return what makes third parties take so many times as long: simulated ones themselves, else an app's clients.
+
+    `called_ms`: how long these wait for one as it is; 0: they are simulated.
+    """
+    about = f"third parties take {significant(times)} times as long"
+    if called_ms:
+        return Treatment(about, {"calls-longer": (times - 1) * called_ms / 1000})
+    return Treatment(about, third_parties=times)
 
 
 AS_IT_IS = Treatment()

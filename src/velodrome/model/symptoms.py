@@ -173,6 +173,8 @@ class Waits:
     """Whether nothing of the app's own is awaited inside of it."""
     run: Run | None = None
     """What could be awaited at the same time; None: nothing."""
+    locked_s: float = 0.0
+    """Of the seconds those in which they wait for a lock or a semaphore."""
     holds: str = ""
     """What of a database tasks have while they wait there: `db (aiosqlite.core.Connection)`; empty: nothing is seen."""
 
@@ -366,6 +368,8 @@ class Stepped:
     """Of the closed loop of each step."""
     before: Step
     after: Step
+    by_clients: bool = False
+    """Whether the clients in the app wait longer for what they are answered: its third parties are not simulated."""
 
     @property
     def in_sequence(self) -> float:

@@ -446,9 +446,8 @@ class Case:
     def _screens_s(self) -> float:
         """Return about how long all screens take."""
         slow = SLOW_SCREENS * self._each_s if self._each_s > SLOW_S else 0.0
-        steps = any(fault.steps for fault in self._faults.values())
         has_third_parties = self._trial.app is not None and bool(self._trial.app.third_parties)
-        stepping = 2 * self._boot_s + STEPPED_S if steps and has_third_parties else 0.0
+        stepping = 2 * self._boot_s + STEPPED_S if self._is_stepped() and has_third_parties else 0.0
         return 2 * self._boot_s + 15 + slow + stepping
 
     # --- Screens.
@@ -459,7 +458,7 @@ class Case:
         found: tuple[Slope, Reused | None] | None = None
         watched: Watched | None = None
         alone: Watched | None = None
-        compressed = False
+        compressed, called_ms = False, 0.0
         self._follower.preparing(f"screens: {self._base.about}")
         began = time.monotonic()
         try:
@@ -471,19 +470,22 @@ class Case:
         self._slopes.append(found[0] if found else None)
         many = found[0].plateau.connections if found else LEAST_CONNECTIONS
         try:
-            with standing(self._trial, self._lab, self._base.plus(BEATING)) as server:
+            looked = self._base.plus(BEATING).plus(screens.NOTING if self._is_stepped() else AS_IT_IS)
+            with standing(self._trial, self._lab, looked) as server:
                 self._boot_s = server.booted.boot_s
                 server.warm()
+                since = time.monotonic()
                 connections = min(max(many, LEAST_CONNECTIONS), MOST_CONNECTIONS)
                 least_s = WAVES * self._each_s
                 alone = heartbeat.watch(server, 1, max(ALONE_S, least_s))
+                called_ms = screens.called_ms(server, since)
                 watched = heartbeat.watch(server, connections, max(WATCHED_S, least_s))
                 self._cpus = len(server.booted.placed.server_cpus)
                 compressed = screens.is_compressed(server)
         except NOT_SERVED as error:
             failed.append(str(error).splitlines()[0])
         collected = self._time_collections(watched, failed)
-        steps = self._step_third_parties(found[0] if found else None, failed)
+        steps = self._step_third_parties(found[0] if found else None, called_ms, failed)
         self._follower.preparing(f"screened in {quantity.duration(time.monotonic() - began)}")
         return Symptoms(
             found[0] if found else None,
@@ -517,14 +519,20 @@ class Case:
             failed.append(str(error).splitlines()[0])
             return None
 
-    def _step_third_parties(self, found: Slope | None, failed: list[str]) -> Stepped | None:
-        """Have third parties take longer, where a fault is looked for that this shows."""
-        if not any(fault.steps for fault in self._faults.values()):
+    def _is_stepped(self) -> bool:
+        """Return whether a fault is looked for that third parties show which take longer."""
+        return any(fault.steps for fault in self._faults.values())
+
+    def _step_third_parties(self, found: Slope | None, called_ms: float, failed: list[str]) -> Stepped | None:
+        """Have third parties take longer: where none is simulated, those that clients in the app call."""
+        if not self._is_stepped():
             return None
         knee = found.knee if found else LEAST_CONNECTIONS
         connections = min(max(2 * knee, MANY_CONNECTIONS), MOST_CONNECTIONS)
         try:
-            return screens.step(self._trial, self._lab, self._base, connections, self._each_s)
+            return screens.step(
+                self._trial, self._lab, self._base, connections, each_s=self._each_s, called_ms=called_ms
+            )
         except (*NOT_SERVED, UpstreamError) as error:
             failed.append(f"third parties that take longer: {str(error).splitlines()[0]}")
             return None

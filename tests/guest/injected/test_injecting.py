@@ -149,6 +149,28 @@ def test_a_heartbeat_tells_where_tasks_wait_and_how_often_they_connect(injected:
     assert sum(sum(line["connects"].values()) for line in seen) == 3
 
 
+def test_a_heartbeat_tells_which_awaits_are_of_a_lock(injected: Injected) -> None:
+    (injected.app / "locked.py").write_text(LOCKED)
+    injected.run("import locked; locked.begin()", {"heartbeat": {"late_s": 0.5}})
+    seen = [line for line in injected.lines("heart") if "seen" in line]
+    waits = [wait for line in seen for wait in line["waits"] if wait["inner"]]
+    assert {wait["text"] for wait in waits if wait["locks"]} == {"async with turn:"}
+    assert max(wait["most"] for wait in waits if wait["locks"]) == 3
+
+
+LOCKED = """
+import asyncio
+async def call(turn):
+    async with turn:
+        await asyncio.sleep(0.3)
+async def main():
+    turn = asyncio.Lock()
+    await asyncio.gather(*(call(turn) for _ in range(4)))
+def begin():
+    asyncio.run(main())
+"""
+
+
 def test_awaits_in_turn_run_at_once_and_connections_choose_among_few_ports(injected: Injected) -> None:
     (injected.app / "shop.py").write_text(WAITING)
     run = {"file": str(injected.app / "shop.py"), "line": 9, "end_line": 10}

@@ -1183,3 +1183,55 @@ def test_a_resolver_of_the_app_looks_a_name_up_once(injected: Injected) -> None:
     assert injected.took() == set()
     assert injected.run(LOOKED_UP, {"resolved": "once"}, requires=(cells.AIOHTTP,)) == "1\n"
     assert injected.took() == {"resolved"}
+
+
+CALLS = """
+    import asyncio, threading, time
+    {imported}
+
+    async def answer(reader, writer):
+        await reader.readuntil(b"\\r\\n\\r\\n")
+        await asyncio.sleep(0.02)
+        writer.write(b"HTTP/1.1 200 OK\\r\\nContent-Length: 2\\r\\nConnection: close\\r\\n\\r\\nok")
+        await writer.drain()
+        writer.close()
+
+    async def main():
+        server = await asyncio.start_server(answer, "127.0.0.1", 0)
+        url = "http://127.0.0.1:%d/" % server.sockets[0].getsockname()[1]
+        began = time.monotonic()
+        for _ in range(2):
+            {call}
+        print(round(1000 * (time.monotonic() - began)))
+
+    asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize(
+    ("imported", "call", "requires"),
+    [
+        (
+            "import aiohttp",
+            "async with aiohttp.ClientSession() as session: await session.get(url)",
+            (cells.AIOHTTP,),
+        ),
+        ("import httpx", "async with httpx.AsyncClient() as client: await client.get(url)", (HTTPX,)),
+        ("import httpx", "await asyncio.to_thread(httpx.get, url)", (HTTPX,)),
+        ("from tornado.httpclient import AsyncHTTPClient", "await AsyncHTTPClient().fetch(url)", (TORNADO,)),
+        ("import urllib.request", "await asyncio.to_thread(urllib.request.urlopen, url)", ()),
+    ],
+    ids=["aiohttp", "httpx", "httpx that waits", "tornado", "urllib"],
+)
+def test_calls_of_third_parties_are_noted_and_take_longer_whichever_client_makes_them(
+    injected: Injected, imported: str, call: str, requires: tuple[str, ...]
+) -> None:
+    program = CALLS.format(imported=imported, call=call)
+    injected.run(program, {"calls-longer": 0}, requires=requires)
+    noted = injected.lines("called")
+    assert len(noted) == 2
+    assert all(line["seconds"] >= 0.02 for line in noted)
+    assert injected.took() == set()
+    assert int(injected.run(program, {"calls-longer": 0.3}, requires=requires)) >= 2 * 320
+    assert injected.took() == {"calls-longer"}
+    assert injected.lines("called") == noted

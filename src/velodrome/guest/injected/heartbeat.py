@@ -248,6 +248,8 @@ class Await(NamedTuple):
     instruction: int
     inner: bool
     """Whether nothing of the app's own is inside of it."""
+    locks: bool = False
+    """Whether it is inner, and waits for a lock or a semaphore."""
 
 
 class Waits(NamedTuple):
@@ -765,7 +767,7 @@ def waits_of(task: Any) -> Tuple[List[Await], Set[str], List[FrameType]]:
         inner = _first(inner, AWAITED)
         depth += 1
     if awaits:
-        awaits[-1] = awaits[-1]._replace(inner=True)
+        awaits[-1] = awaits[-1]._replace(inner=True, locks=marks.LOCK in names)
     return awaits, names, frames
 
 
@@ -826,6 +828,7 @@ def awaiting(key: Await, waits: Waits) -> Dict[str, Any]:
             "file": file,
             "function": key.code.co_name,
             "inner": key.inner,
+            "locks": key.locks,
             "text": text_of(file, place.line).strip(),
             **place._asdict(),
             "run": run_of(file, place),

@@ -29,6 +29,7 @@ from velodrome.guest.injected import (
     life,
     sockets,
     statements,
+    third_parties,
 )
 from velodrome.guest.injected.giving import WARM, Giving, Treatments
 from velodrome.guest.injected.importing import Missing
@@ -112,4 +113,5 @@ TREATMENTS: Treatments = {
     **life.TREATMENTS,
     **sockets.TREATMENTS,
     **statements.TREATMENTS,
+    **third_parties.TREATMENTS,
 }

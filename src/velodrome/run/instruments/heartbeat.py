@@ -303,15 +303,17 @@ class Seen:
         column = f":{place['column']}" if place.get("column") is not None else ""
         inner = bool(place["inner"])
         file, key = str(place["file"]), f"{place['file']}:{place['line']}{column}{'' if inner else ' around'}"
-        before = self.waits.get(key)
+        before, seconds = self.waits.get(key), float(place["seconds"])
+        locked_s = seconds if place.get("locks") else 0.0
         self.waits[key] = Waits(
             f"{file}:{int(place['line'])}",
             str(place["function"]),
             str(place["text"]),
-            float(place["seconds"]) + (before.seconds if before else 0.0),
+            seconds + (before.seconds if before else 0.0),
             max(int(place["most"]), before.most if before else 0),
             inner,
             _run(file, run) if run else None,
+            locked_s + (before.locked_s if before else 0.0),
             str(place.get("holds") or (before.holds if before else "")),
         )
 

@@ -18,18 +18,19 @@ import os
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
 from statistics import median
 from urllib.parse import urlsplit
 
-from velodrome.model.diagnosis import Treatment
+from velodrome.model.diagnosis import Treatment, slower_third_parties
 from velodrome.model.errors import NoServerError
 from velodrome.model.measurement import Measurement
-from velodrome.model.quantity import significant
 from velodrome.model.symptoms import Point, Reused, Step, Stepped
 from velodrome.model.trial import Trial
+from velodrome.run.instruments import processes
 from velodrome.run.instruments.clients import Client, Where, request_once, where
 from velodrome.run.instruments.situations import beside_loops
 from velodrome.run.instruments.standing import TIMEOUT_S, Standing, figures, standing
@@ -234,31 +235,60 @@ ALONE, WAVES = 4, 3
 STEP_S, STEP_MOST_S = 1.0, 8.0
 
 
+NOTING = Treatment("calls of third parties noted", {"calls-longer": 0})
+"""Where none are simulated, those that clients in the app call are known by it."""
+
+
+def called_ms(server: Standing, since: float) -> float:
+    """Return how long calls of third parties take, by what clients of a server under `NOTING` saw; 0: there were none.
+
+    The median of those that were answered `since` then, by the clock of `time.monotonic`.
+    """
+    lines = server.read_lines("called", processes.helpers(server))
+    with suppress(KeyError, TypeError, ValueError):
+        took = [1000 * float(line["seconds"]) for line in lines if float(line["at"]) >= since]
+        return median(took) if took else 0.0
+    return 0.0
+
+
 def step(
-    trial: Trial, lab: Lab, treatment: Treatment, connections: int, each_s: float = 0.0
+    trial: Trial,
+    lab: Lab,
+    treatment: Treatment,
+    connections: int,
+    *,
+    each_s: float = 0.0,
+    called_ms: float = 0.0,
 ) -> Stepped | None:
     """Measure an app whose third parties take as long as they do, and longer; None: there are none, or without time.
 
-    A request that is alone takes about `each_s` as it is. Raises NoServerError, AppAnswersWrongError.
+    A request that is alone takes about `each_s` as it is; third parties that are not simulated take `called_ms`. Raises
+    NoServerError, AppAnswersWrongError.
     """
-    if trial.app is None or not trial.app.third_parties:
+    simulated = trial.app is not None and bool(trial.app.third_parties)
+    if not simulated and not called_ms:
         return None
     with standing(trial, lab, treatment) as server:
-        before = _step(server, 1.0, connections, each_s)
+        before = _step(server, 1.0, connections, each_s, called_ms)
     if not before.waited_ms:
         return None
     times = min(max(TIMES, 1 + LEAST_MS / before.waited_ms), MOST_TIMES)
-    slower = Treatment(f"third parties take {significant(times)} times as long", third_parties=times)
+    slower = slower_third_parties(times, 0.0 if simulated else before.waited_ms)
     with standing(trial, lab, treatment.plus(slower)) as server:
         longer_ms = (times - 1) * before.waited_ms
-        after = _step(server, times, connections, (before.alone_ms + longer_ms) / 1000)
-    return Stepped(connections, before, after) if after.waited_ms > before.waited_ms else None
+        each_s = (before.alone_ms + longer_ms) / 1000
+        after = _step(server, times, connections, each_s, times * called_ms)
+        if slower.give.keys() - server.took():
+            return None
+    if after.waited_ms <= before.waited_ms:
+        return None
+    return Stepped(connections, before, after, by_clients=not simulated)
 
 
-def _step(server: Standing, times: float, connections: int, each_s: float) -> Step:
-    """Measure a step; a request that is alone takes `each_s` or longer."""
+def _step(server: Standing, times: float, connections: int, each_s: float, called_ms: float) -> Step:
+    """Measure a step; a request that is alone takes `each_s` or longer. `called_ms` as in `step`."""
     server.warm()
-    waited_ms = _waited_ms(server)
+    waited_ms = _waited_ms(server) or called_ms
     seconds = min(max(STEP_S / 2, (ALONE + 1) * each_s), STEP_MOST_S)
     alone = figures(server.run_closed_loop(1, seconds))
     if alone.rps * seconds < ALONE:
