@@ -31,8 +31,9 @@ def screen(seen: Symptoms) -> Screened:
     cure = Cure(
         "keep as many connections as threads call at once, and as many pools as there are hosts (and certificates)",
         "where the session is made",
-        f"requests.Session(): {DEFAULT} connections to a host are kept, of {DEFAULT} hosts",
-        f"session.mount('https://', HTTPAdapter(pool_maxsize={5 * DEFAULT}, pool_connections={5 * DEFAULT}))",
+        f"requests.Session(): {DEFAULT} connections to a host are kept, of {DEFAULT} hosts; urllib3.PoolManager(): 1",
+        f"session.mount('https://', HTTPAdapter(pool_maxsize={5 * DEFAULT}, pool_connections={5 * DEFAULT})), or "
+        f"urllib3.PoolManager({5 * DEFAULT}, maxsize={5 * DEFAULT})",
     )
     larger = Treatment(f"urllib3 keeps {SIZE} connections, and pools", {"urllib3-connections": SIZE})
     experiment = Experiment(

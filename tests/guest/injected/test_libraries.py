@@ -322,13 +322,21 @@ def test_urllib3_keeps_more_pools(injected: Injected) -> None:
     assert injected.took() == {"urllib3-connections"}
 
 
-def test_urllib3_keeps_more_connections(injected: Injected) -> None:
-    program = """
-        import requests
-        pool = requests.Session().get_adapter("http://shop").poolmanager.connection_from_url("http://shop")
-        print(pool.pool.maxsize)
+@pytest.mark.parametrize("scheme", ["http", "https"])
+@pytest.mark.parametrize(
+    ("manager", "keeps"),
+    [
+        ('requests.Session().get_adapter("{}://shop").poolmanager', 10),
+        ("urllib3.PoolManager()", 1),
+        ("urllib3.PoolManager(maxsize=7)", 7),
+    ],
+)
+def test_urllib3_keeps_more_connections(injected: Injected, manager: str, keeps: int, scheme: str) -> None:
+    program = f"""
+        import requests, urllib3
+        print({manager.format(scheme)}.connection_from_url("{scheme}://shop").pool.maxsize)
     """
-    assert injected.run(program, {}, requires=(REQUESTS,)) == "10\n"
+    assert injected.run(program, {}, requires=(REQUESTS,)) == f"{keeps}\n"
     assert injected.run(program, {"urllib3-connections": 200}, requires=(REQUESTS,)) == "200\n"
     assert injected.took() == {"urllib3-connections"}
 

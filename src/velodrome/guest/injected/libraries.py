@@ -323,12 +323,15 @@ def _urllib3_connections(giving: Giving, count: int) -> None:
 
     def patch(module: Any) -> None:
         before = module.HTTPConnectionPool.__init__
+        signature = inspect.signature(before)
 
-        def init(self: Any, *args: Any, **named: Any) -> None:
-            if named.get("maxsize", count) < count:
-                named["maxsize"] = count
+        def init(*args: Any, **named: Any) -> None:
+            bound = signature.bind(*args, **named)  # those over TLS give it by its place
+            bound.apply_defaults()
+            if bound.arguments["maxsize"] < count:
+                bound.arguments["maxsize"] = count
                 giving.took("urllib3-connections")
-            before(self, *args, **named)
+            before(*bound.args, **bound.kwargs)
 
         module.HTTPConnectionPool.__init__ = init
 
