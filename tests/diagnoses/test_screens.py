@@ -1112,18 +1112,25 @@ def test_where_tasks_of_one_request_wait_for_each_other_at_a_lock_of_the_app_the
 
 
 @pytest.mark.parametrize(
-    ("most", "locked_s", "looked_s", "named"),
+    ("most", "locked_s", "looked_s", "suspected"),
     [(4, 2.9, 5.0, True), (4, 0.1, 5.0, False), (1, 2.9, 5.0, False), (4, 2.9, 50.0, False)],
 )
-def test_where_tasks_of_one_request_wait_for_a_lock_the_place_is_named_without_any_third_party(
-    most: int, locked_s: float, looked_s: float, named: bool
+def test_tasks_of_one_request_that_follow_each_other_through_a_lock_are_suspected(
+    most: int, locked_s: float, looked_s: float, suspected: bool
 ) -> None:
     call = Waits("/srv/shop/prices.py:40", "call", "async with self._http.get(url):", 4.0, 4)
-    lock = Waits("/srv/shop/prices.py:34", "call", "async with self._turn:", 3.0, most, locked_s=locked_s)
-    seen = replace(SEEN, watched_alone=replace(QUIET, looked_s=looked_s, waits=(call, lock)))
+    lock = Waits("/srv/shop/prices.py:34", "fetch", "async with self._turn:", 3.0, most, locked_s=locked_s)
+    seen = replace(SEEN, watched_alone=replace(QUIET, rps=20.0, looked_s=looked_s, waits=(call, lock)))
     found = catalogue()["serial-gather"].screen(seen)
-    assert isinstance(found, Unknown if named else Absent)
-    assert (lock.place in found.why) is named
+    assert isinstance(found, Suspect if suspected else Absent)
+    if isinstance(found, Suspect):
+        (dose,) = found.experiments
+        held, behind = (one.give["locks-longer"] for one in (dose.treatment, dose.seen_by))
+        # Five tasks of each of 100 requests: they wait for 0, 1, 2, 3 and 4 times as long as one has the lock.
+        assert held == {**behind, "held": True}
+        assert not behind["held"]
+        assert (held["file"], held["function"]) == ("/srv/shop/prices.py", "fetch")
+        assert held["seconds"] == pytest.approx(locked_s / 100 / 10)
 
 
 @pytest.mark.parametrize("name", ["lost-at-stop", "lost-at-reload", "lost-at-replacement"])

@@ -313,6 +313,7 @@ ILL = (
     Cell("awaits in turn", "in_turn:severe", "serial-awaits", requires=(AIOHTTP,), upstreams=FAR),
     Cell("awaits in a loop", "in_turn:loop", "serial-awaits", requires=(AIOHTTP,), upstreams=FAR),
     Cell("one session", "one_session:severe", "serial-gather", requires=ASYNC_SESSIONS),
+    Cell("one connection behind a lock", "one_connection:severe", "serial-gather"),
     Cell("one connection of gRPC", "streaming:severe", "one-grpc-connection", requires=(GRPC, GRPCLIB)),
     Cell("connection each", "dialling:severe", "ports-exhausted", upstreams=QUICK),
     Cell(
@@ -461,6 +462,7 @@ WELL = (
     Cell("session held, cured", "session_across:cured", requires=(SQLALCHEMY,), upstreams=SLOW),
     Cell("awaits in turn, cured", "in_turn:cured", requires=(AIOHTTP,), upstreams=FAR),
     Cell("one session, cured", "one_session:cured", requires=ASYNC_SESSIONS),
+    Cell("one connection behind a lock, cured", "one_connection:cured"),
     Cell("one connection of gRPC, cured", "streaming:cured", requires=(GRPC, GRPCLIB)),
     Cell("connection each, cured", "dialling:cured", upstreams=QUICK),
     Cell("decoy: a semaphore before calls", "session_across:decoy", requires=(SQLALCHEMY,), upstreams=SLOW),

@@ -174,7 +174,7 @@ class Waits:
     run: Run | None = None
     """What could be awaited at the same time; None: nothing."""
     locked_s: float = 0.0
-    """Of the seconds those in which they wait for a lock or a semaphore."""
+    """Of the seconds those in which they wait for a lock, which one has at a time."""
     holds: str = ""
     """What of a database tasks have while they wait there: `db (aiosqlite.core.Connection)`; empty: nothing is seen."""
 

@@ -164,8 +164,11 @@ async def call(turn):
     async with turn:
         await asyncio.sleep(0.3)
 async def main():
-    turn = asyncio.Lock()
-    await asyncio.gather(*(call(turn) for _ in range(4)))
+    turn, three = asyncio.Lock(), asyncio.Semaphore(3)
+    await asyncio.gather(*(call(turn) for _ in range(4)), *(bounded(three) for _ in range(6)))
+async def bounded(three):
+    async with three:
+        await asyncio.sleep(0.4)
 def begin():
     asyncio.run(main())
 """

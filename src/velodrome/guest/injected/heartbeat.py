@@ -249,7 +249,7 @@ class Await(NamedTuple):
     inner: bool
     """Whether nothing of the app's own is inside of it."""
     locks: bool = False
-    """Whether it is inner, and waits for a lock or a semaphore."""
+    """Whether it is inner, and waits for a lock, which one has at a time."""
 
 
 class Waits(NamedTuple):
@@ -754,6 +754,7 @@ def waits_of(task: Any) -> Tuple[List[Await], Set[str], List[FrameType]]:
     awaits: List[Await] = []
     names: Set[str] = set()
     frames: List[FrameType] = []
+    locks = False
     get_coro = getattr(task, "get_coro", None)  # Python 3.8
     inner, depth = get_coro() if get_coro is not None else task._coro, 0
     while inner is not None and depth < DEPTH:
@@ -761,13 +762,14 @@ def waits_of(task: Any) -> Tuple[List[Await], Set[str], List[FrameType]]:
         if frame is not None:
             code = frame.f_code
             names |= marks.waits_in(code.co_filename, code.co_name)
+            locks = code.co_name == "acquire" and type(frame.f_locals.get("self")).__name__ == "Lock"
             if is_own(code.co_filename) and code.co_flags & AWAITS:
                 awaits.append(Await(code, frame.f_lasti, False))
                 frames.append(frame)
         inner = _first(inner, AWAITED)
         depth += 1
     if awaits:
-        awaits[-1] = awaits[-1]._replace(inner=True, locks=marks.LOCK in names)
+        awaits[-1] = awaits[-1]._replace(inner=True, locks=locks)
     return awaits, names, frames
 
 

@@ -112,15 +112,11 @@ NEAREST = ("importing",)
 """Marks whose nearest caller is named: the line of whichever package, and not the app's own behind it."""
 LOOP = "watched"
 """The function of velodrome's in which event loops run."""
-LOCK = "lock"
-"""A lock or a semaphore."""
 WAITS = (
     Mark("connector", "/aiohttp/connector.py", _of("connect", "_wait_for_available_connection")),
     Mark("httpcore-pool", "/httpcore/_async/connection_pool.py", _of("wait_for_connection")),
     Mark("resolver", "/aiohttp/connector.py", _of("_resolve_host")),
     Mark("async-session", "/sqlalchemy/ext/asyncio/"),
-    Mark(LOCK, "/asyncio/locks.py", _of("acquire")),
-    Mark(LOCK, "/anyio/", _of("acquire")),
 )
 """What a task that waits is in."""
 BETWEEN = ("/anyio/", "/sniffio/", "/contextlib.py")
