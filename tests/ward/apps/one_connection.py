@@ -1,4 +1,4 @@
-"""`serial-gather`: four calls of 8 ms gathered through one connection that a lock guards; cured by one for each call."""
+"""`serial-gather`: four calls of 8 ms gathered through one connection behind a lock; cured by one for each call."""
 
 import asyncio
 
