@@ -1023,7 +1023,7 @@ def test_a_replaced_worker_is_proven_by_max_requests_before_it_is_by_a_signal() 
     assert recycled.probe is not None
     assert recycled.probe.settings == recycled.probe.calm.settings, "both arms meet the same load"
     assert not signalled.treatment
-    alone = replace(SETTING, workers=1)
+    alone = replace(SETTING, workers=1, replaces=False)
     assert isinstance(
         catalogue()["lost-at-replacement"].screen(meeting("lost-at-replacement", 12, 80, setting=alone)),
         Absent,

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from tests.run.apps.theirs import python_with
 
+from velodrome.guest import catalog
 from velodrome.model.diagnosis import Met, Probe
 from velodrome.model.trial import Contestant
 from velodrome.run.instruments.situations import meet
@@ -12,6 +13,7 @@ from velodrome.run.instruments.standing import standing
 from velodrome.usecases.apps import AppSpec, lab_for, look
 from velodrome.usecases.bench import UNLIMITED, trial_of
 
+WAITRESS = Contestant("waitress")
 LOADS_S = 0.3
 APP = f"""
 import os, time
@@ -32,12 +34,12 @@ open("begun", "w").close()
 """
 
 
-def met(folder: Path, source: str, **settings: float) -> Met:
+def met(folder: Path, source: str, on: Contestant = WAITRESS, **settings: float) -> Met:
     (folder / "cold.py").write_text(source)
     spec = AppSpec("cold:app", python_with(), str(folder))
     app, lab = look(spec), lab_for(spec)
     (folder / "begun").unlink(missing_ok=True)
-    trial = trial_of("doctor", app.recipe, Contestant("waitress"), UNLIMITED, app=app)
+    trial = trial_of("doctor", app.recipe, on, UNLIMITED, app=app)
     with standing(trial, lab) as server:
         return meet(server, Probe("renew", "servers started", "cold", settings))
 
@@ -61,3 +63,31 @@ def test_the_requests_after_the_first_are_not_slow(tmp_path: Path) -> None:
 def test_an_app_that_runs_only_once_is_not_judged_by_a_second_server(tmp_path: Path) -> None:
     found = met(tmp_path, ONE_LEFT + APP, started=1, rounds=2)
     assert (found.hits, found.of) == (0, 0)
+
+
+ASGI = """
+async def app(scope, receive, send):
+    assert scope["type"] == "http"
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
+    await send({"type": "http.response.body", "body": b"hi"})
+"""
+
+
+@pytest.mark.parametrize(
+    ("stack", "workers", "source"),
+    [("gunicorn-gthread", 1, APP), ("pyuwsgi", 1, APP), ("uvicorn", 2, ASGI)],
+)
+def test_a_server_that_is_said_to_replace_a_worker_does(
+    stack: str, workers: int, source: str, tmp_path: Path
+) -> None:
+    server = catalog.stack(stack).server
+    assert server is not None
+    assert server.replaces({"workers": workers})
+    assert met(tmp_path, source, Contestant(stack, {"workers": workers}), replaced=1, rounds=1).of == 1
+
+
+@pytest.mark.parametrize(("stack", "workers"), [("uvicorn", 1), ("hypercorn", 2), ("granian-asgi", 2)])
+def test_others_are_not_said_to_replace_one(stack: str, workers: int) -> None:
+    server = catalog.stack(stack).server
+    assert server is not None
+    assert not server.replaces({"workers": workers})

@@ -79,6 +79,7 @@ SETTING = Setting(
     interface="asgi",
     awaits=True,
     reloads=True,
+    replaces=True,
 )
 """Of a server on which every look can be tried."""
 IN_THREADS = replace(SETTING, interface="wsgi", awaits=False)

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from velodrome.diagnoses.fault import Counting, Fault, Screened, Unknown, counting, replaces
+from velodrome.diagnoses.fault import Counting, Fault, Screened, Unknown, counting
 from velodrome.model.diagnosis import Cure, Probe
 from velodrome.model.symptoms import Setting, Symptoms
 
@@ -15,7 +15,7 @@ def look(setting: Setting) -> Probe:
 
 
 def _probe(setting: Setting, rounds: int) -> Probe:
-    if replaces(setting):
+    if setting.replaces:
         about = f"{rounds} workers ended and replaced, then the first requests to each that took their place"
         return Probe(
             "renew",
@@ -41,7 +41,7 @@ def screen(seen: Symptoms) -> Screened:
     """Look whether the first requests of a new worker take longer."""
     none = (
         "a worker that ended was not replaced"
-        if replaces(seen.setting)
+        if seen.setting.replaces
         else "a second server beside it does not start"
     )
     found = counting(seen, "cold-worker", look(seen.setting), 1.0, none=Unknown(none))

@@ -369,11 +369,6 @@ def _uncounted(figures: Mapping[str, float]) -> str:
     return ""
 
 
-def replaces(setting: Setting) -> bool:
-    """Return whether somebody starts another worker in the place of one that ends."""
-    return "gunicorn" in setting.stack or setting.workers > 1
-
-
 FAILS = 0.05
 """Share of the requests in flight together that fail, from which on it is looked into."""
 

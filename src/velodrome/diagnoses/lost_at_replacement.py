@@ -12,7 +12,6 @@ from velodrome.diagnoses.fault import (
     Unknown,
     counting,
     losing,
-    replaces,
 )
 from velodrome.model.diagnosis import Cure, Probe, Treatment
 from velodrome.model.symptoms import Setting, Symptoms
@@ -25,14 +24,14 @@ REQUESTS, EACH = 200, 40
 
 def look(setting: Setting) -> Probe | None:
     """End a worker in order under load, as `max_requests` does, where somebody replaces it."""
-    return losing("a worker is replaced", "replaces") if replaces(setting) else None
+    return losing("a worker is replaced", "replaces") if setting.replaces else None
 
 
 def screen(seen: Symptoms) -> Screened:
     """Look whether requests are answered while a worker is replaced."""
     probe = look(seen.setting)
     if probe is None:
-        return Absent("nobody replaces its only process")
+        return Absent("nobody replaces a worker that ends")
     none = Unknown("there was no worker that could be ended")
     found = counting(seen, "lost-at-replacement", probe, LEAST_LOST, none)
     if not isinstance(found, Counting):
@@ -64,7 +63,7 @@ def screen(seen: Symptoms) -> Screened:
 def glance(seen: Symptoms) -> str:
     """Look for requests that were lost in a load in which workers were replaced."""
     counted = seen.counted
-    if counted is None or not counted.replaced or counted.lost < GLANCED or not replaces(seen.setting):
+    if counted is None or not counted.replaced or counted.lost < GLANCED or not seen.setting.replaces:
         return ""
     return (
         f"{counted.replaced} processes of the server were replaced under load, and {counted.lost:.2%} of its requests "

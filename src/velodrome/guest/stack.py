@@ -153,6 +153,8 @@ class Server:
     to end its connections before that (RFC 9112, 9.3: a request that meets the end of its connection is lost)."""
     reloads: Callable[[Mapping[str, KnobValue]], bool] = never
     """Returns whether SIGHUP to its first process replaces all workers, by the knobs; where it does not, it may end."""
+    replaces: Callable[[Mapping[str, KnobValue]], bool] = never
+    """Returns whether it starts another worker in the place of one that ends, by the knobs; where not, it may end."""
     most_idle: Optional[int] = None
     """How many idle connections it keeps, where that is fewer than a proxy may hold."""
     reads: Tuple[str, str] = ("", "")

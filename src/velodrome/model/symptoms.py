@@ -460,6 +460,8 @@ class Setting:
     """Whether handlers are called on an event loop, which tells them when their client has left."""
     reloads: bool = False
     """Whether SIGHUP to its first process replaces all of its workers."""
+    replaces: bool = False
+    """Whether another worker takes the place of one that ends."""
 
 
 @dataclass(frozen=True)

@@ -152,6 +152,7 @@ def setting_of(trial: Trial, stack: Stack) -> Setting:
         stack.interface,
         catalog.interface(stack.interface).awaits,
         server.reloads(knobs) if server else False,
+        server.replaces(knobs) if server else False,
     )
 
 

@@ -73,6 +73,7 @@ SERVER = Server(
     notifies=True,
     keeps_idle_s=keeps_idle_s,
     reloads=lambda knobs: True,
+    replaces=lambda knobs: True,
     reads=("gunicorn.conf.py", "GUNICORN_CMD_ARGS"),
     parts={"HTTP": ("gunicorn/http", "gunicorn/asgi"), "server": ("gunicorn",)},
 )

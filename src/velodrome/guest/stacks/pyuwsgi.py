@@ -17,6 +17,7 @@ SERVER = Server(
     PROGRAM,
     keeps_idle_s=lambda knobs: float(knobs["keepalive"]),
     notifies=True,
+    replaces=lambda knobs: True,
     access_log="on by default: 12 µs of CPU a request, 6 % on top of a bare one (195 µs)",
     parts={"server": ("uwsgidecorators",)},
 )
