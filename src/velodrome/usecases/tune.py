@@ -14,7 +14,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from functools import partial
+from functools import cached_property, partial
 from itertools import groupby
 from pathlib import Path
 from types import TracebackType
@@ -61,7 +61,7 @@ from velodrome.model.errors import (
 from velodrome.model.load import INDEPENDENT, RATE_HELD, Arrivals, Closed, Limits, Open
 from velodrome.model.measurement import Failed, Measurement, Purpose
 from velodrome.model.quantity import Interval
-from velodrome.model.results import Result, Results, Sought
+from velodrome.model.results import Header, Result, Results, Sought
 from velodrome.model.trial import Contestant, Session, Trial
 from velodrome.model.tuning import (
     Ask,
@@ -600,7 +600,8 @@ def dry_run(spec: TuneSpec, follower: Events) -> RunPlan:
     The app is imported to see what it is; its user's commands do not run. Raises as `tune` does.
     """
     with _prepare(spec, follower, commands=False) as (served, search):
-        template, sought = begin_search(search, served.lab)
+        begun = begin_search(search, served.lab)
+        template, sought = begun.template, begun.sought
         replayed = Replayed(sought, search.trial.limits)
         firsts: list[Session] = []
 
@@ -696,42 +697,65 @@ def best_setting(
 
     Raises BusyError, LimitError, DriverError, AppAnswersWrongError, AppNotServedError and what `open_record` does.
     """
-    template, sought = begin_search(search, lab)
-    of = header(
-        search.trial,
-        sought,
-        "Which setting to deploy",
-        tuple(candidate.contestant for candidate in sought.candidates),
-    )
-    firsts = {
-        candidate.contestant.stack: replace(template, contestant=candidate.contestant)
-        for candidate in sought.candidates
-    }
+    begun = begin_search(search, lab)
     with (
-        open_lab([*firsts.values()], lab, f"tuning of {search.trial.recipe.name}", follower, wait_s) as ready,
-        open_record(folder, of, resume) as record,
+        open_lab(begun.firsts, lab, begun.about, follower, wait_s) as ready,
+        open_record(folder, begun.header, resume) as record,
     ):
         if any(result.machine is not None for result in record.results):
             raise StudyChangedError(
                 str(folder / NAME), ["agents measured it, and now there are none: give --agents"]
             )
-        replayed = take_up(search, sought, record, follower)
+        deciding = begun.take_up(ready.stacks, record, follower)
         with Benches(
-            template, ready, follower, record, replayed.progress, arrivals=search.arrivals
+            begun.template, ready, follower, record, deciding.replayed.progress, arrivals=search.arrivals
         ) as benches:
             # Environments are made once; the budget is for what is measured.
             record.begin()
-            Deciding(search, template, sought, ready.stacks, replayed, record, follower).by(benches)
-        results = Results(of, tuple(record.results), 0, torn=False, checks=tuple(record.checks))
-    return judge_stored(results, lab.stacks, str(folder), paste=search.paste)
+            deciding.by(benches)
+    return begun.judge(record, lab.stacks, folder)
 
 
-def take_up(search: Search, sought: Sought, record: Record, follower: Events) -> "Replayed":
-    """Return a search as far as it is stored, once the follower has heard of that."""
-    replayed = Replayed(sought, search.trial.limits)
-    for made in replayed.take(record.results):
-        follower.observed(replayed.candidate_of(made.contestant), made.observed)
-    return replayed
+@dataclass(frozen=True)
+class Beginning:
+    """What is searched, and how its loads and its folder begin, whoever measures."""
+
+    search: "Search"
+    template: Trial
+    """Of which each load is made."""
+    sought: Sought
+
+    @property
+    def about(self) -> str:
+        """Return what is made, for those who wait for it."""
+        return f"tuning of {self.search.trial.recipe.name}"
+
+    @cached_property
+    def header(self) -> Header:
+        """Return the header of its folder."""
+        contestants = tuple(candidate.contestant for candidate in self.sought.candidates)
+        return header(self.search.trial, self.sought, "Which setting to deploy", contestants)
+
+    @property
+    def firsts(self) -> list[Trial]:
+        """Return a trial of each stack."""
+        firsts = {
+            candidate.contestant.stack: replace(self.template, contestant=candidate.contestant)
+            for candidate in self.sought.candidates
+        }
+        return [*firsts.values()]
+
+    def take_up(self, stacks: Mapping[str, Stack], record: Record, follower: Events) -> "Deciding":
+        """Return the search as far as it is stored, once the follower has heard of that."""
+        replayed = Replayed(self.sought, self.search.trial.limits)
+        for made in replayed.take(record.results):
+            follower.observed(replayed.candidate_of(made.contestant), made.observed)
+        return Deciding(self.search, self.template, self.sought, stacks, replayed, record, follower)
+
+    def judge(self, record: Record, stacks: Mapping[str, Stack], folder: Path) -> Recommendation:
+        """Return what its folder recommends."""
+        found = Results(self.header, tuple(record.results), 0, torn=False, checks=tuple(record.checks))
+        return judge_stored(found, stacks, str(folder), paste=self.search.paste)
 
 
 class Place(Protocol):
@@ -821,11 +845,12 @@ class Deciding:
         self.record.leave_out(time.monotonic() - began)
 
 
-def begin_search(search: Search, lab: Lab) -> tuple[Trial, Sought]:
-    """Return the trial of which each load is made, and what is sought of which candidates. Raises LimitError."""
+def begin_search(search: Search, lab: Lab) -> Beginning:
+    """Return how a search begins on this machine. Raises LimitError."""
     # The memory limit is judged by what was measured: a server that is killed at it yields no figures.
     template = replace(search.trial, limits=Limits(search.trial.limits.cpus))
-    return template, search.sought(len(seat(template.limits, lab).placement.server_cpus))
+    cpus = len(seat(template.limits, lab).placement.server_cpus)
+    return Beginning(search, template, search.sought(cpus))
 
 
 class Replayed:

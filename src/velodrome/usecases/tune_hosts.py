@@ -34,7 +34,7 @@ from velodrome.model import results, secrets
 from velodrome.model.condition import read_stored
 from velodrome.model.errors import AgentsDifferError, AgentsGoneError, StudyChangedError
 from velodrome.model.measurement import Failed, Measurement
-from velodrome.model.results import Result, Results, adapter
+from velodrome.model.results import Result, adapter
 from velodrome.model.study import Study
 from velodrome.model.trial import Session, Trial
 from velodrome.model.tuning import Ask, Candidate, Observation, Recommendation
@@ -50,7 +50,7 @@ from velodrome.run.supervision.undisturbed import stoppable
 from velodrome.usecases import race as races
 from velodrome.usecases.apps import folder as folder_of
 from velodrome.usecases.events import Events
-from velodrome.usecases.recording import Record, header, open_record
+from velodrome.usecases.recording import Record, open_record
 from velodrome.usecases.tune import (
     Benches,
     Deciding,
@@ -59,8 +59,6 @@ from velodrome.usecases.tune import (
     Search,
     TuneSpec,
     begin_search,
-    judge_stored,
-    take_up,
 )
 
 # --- The hosts: each makes one load after the other, as the command asks for them.
@@ -224,43 +222,30 @@ def best_setting(spec: TuneSpec, search: Search, lab: Lab, follower: Events, fol
     other CPUs than settings are laid out for, AgentsGoneError, AppAnswersWrongError, AppNotServedError, and what
     `open_record` does.
     """
-    template, sought = begin_search(search, lab)
-    of = header(
-        search.trial,
-        sought,
-        "Which setting to deploy",
-        tuple(candidate.contestant for candidate in sought.candidates),
-    )
+    begun = begin_search(search, lab)
     app = spec.served.app
     user, cwd, sdist = (
         (app.user, folder_of(app.cwd), app.allow_sdist) if app else (spec.served.user, "", False)
     )
-    firsts = {
-        candidate.contestant.stack: replace(template, contestant=candidate.contestant)
-        for candidate in sought.candidates
-    }
-    plan = plan_of(
-        f"tuning of {search.trial.recipe.name}", [Session((trial,)) for trial in firsts.values()], lab
-    )
+    plan = plan_of(begun.about, [Session((trial,)) for trial in begun.firsts], lab)
     with (
         stoppable(),
         races.reach_hosts(
             reach_hosts, spec.agents, spec.keys, user=user, cwd=cwd, allow_sdist=sdist
         ) as hosts,
-        open_record(folder, of, spec.resume) as record,
+        open_record(folder, begun.header, spec.resume) as record,
     ):
         path = str(folder / NAME)
         if any(result.machine is None for result in record.results):
             raise StudyChangedError(
                 path, ["one machine measured it, and now agents would: leave --agents out"]
             )
-        hosts.begin(plan, of.study, lab, follower)
+        hosts.begin(plan, begun.header.study, lab, follower)
         for name, facts in hosts.facts.items():
             if not _has_cpus(search, facts):
                 found = {"this machine": str(os.cpu_count()), name: str(facts["cpus"])}
                 raise AgentsDifferError("number of CPUs (name how many to tune for: --cpus)", found)
-        replayed = take_up(search, sought, record, follower)
-        deciding = Deciding(search, template, sought, lab.stacks, replayed, record, follower)
+        deciding = begun.take_up(lab.stacks, record, follower)
         over = _OverHosts(
             hosts, deciding, lambda: AgentsGoneError(path, len(record.results), None, hosts.gone)
         )
@@ -268,8 +253,7 @@ def best_setting(spec: TuneSpec, search: Search, lab: Lab, follower: Events, fol
         # Environments are made once; the budget is for what is measured.
         record.begin()
         over.run()
-        results = Results(of, tuple(record.results), 0, torn=False, checks=tuple(record.checks))
-    return judge_stored(results, lab.stacks, str(folder), paste=search.paste)
+    return begun.judge(record, lab.stacks, folder)
 
 
 def _has_cpus(search: Search, facts: Mapping[str, Any]) -> bool:
