@@ -495,7 +495,7 @@ class Symptoms:
     in_use: InUse = InUse()
     """Of the slope."""
     stepped: Stepped | None = None
-    """With third parties that take longer; None: it has none that velodrome simulates, or it was not tried."""
+    """With third parties that take longer; None: it calls none that is known, or it was not tried."""
     counted: Counted | None = None
     """Of loads that were measured for another purpose; the doctor's own screens have none."""
     collected: Collected | None = None
