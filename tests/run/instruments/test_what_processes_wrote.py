@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from velodrome.model.diagnosis import AS_IT_IS
-from velodrome.run.instruments import allocations, heartbeat, processes
+from velodrome.run.instruments import allocations, heartbeat, processes, screens
 from velodrome.run.instruments.standing import MOST_BYTES, Standing
 
 pytestmark = pytest.mark.unit
@@ -93,6 +93,21 @@ def test_what_processes_left_is_added_up_by_place_and_what_is_no_answer_is_passe
         ("shop.py:9", 100, 5),
     ]
     assert (found.requests, found.each) == (10, 1200)
+
+
+def test_calls_of_third_parties_take_what_most_of_those_since_then_took(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processes, "helpers", lambda _: {2})
+    called = [
+        {"at": 4.0, "seconds": 9.0},
+        *({"at": 5.0 + took, "seconds": took} for took in (0.03, 0.02, 0.04)),
+    ]
+    spoilt = [{"at": "then", "seconds": 1}, {"seconds": 1}, {"at": 6.0, "seconds": -1}]
+    (tmp_path / "called-1.jsonl").write_text("\n".join(map(json.dumps, [*spoilt, *called])))
+    (tmp_path / "called-2.jsonl").write_text(json.dumps({"at": 6.0, "seconds": 7.0}) + "\n")
+    assert screens.called_ms(server(tmp_path), 5.0) == pytest.approx(30.0)
+    assert screens.called_ms(server(tmp_path), 60.0) == 0.0
 
 
 def test_collections_are_those_of_the_process_that_spends_most_on_them(tmp_path: Path) -> None:
