@@ -16,23 +16,18 @@ def look(setting: Setting) -> Probe:
 
 def _probe(setting: Setting, rounds: int) -> Probe:
     if setting.replaces:
+        event, each_s = "replaced", 1.4
         about = f"{rounds} workers ended and replaced, then the first requests to each that took their place"
-        return Probe(
-            "renew",
-            about,
-            "cold",
-            {"replaced": 1, "rounds": rounds},
-            unprovoked={"replaced": 0},
-            seconds=1.4 * rounds,
-            worth=0.5,
-        )
+    else:
+        event, each_s = "started", 2.0
+        about = f"{rounds} more servers started, then the first request to each"
     return Probe(
         "renew",
-        f"{rounds} more servers started, then the first request to each",
+        about,
         "cold",
-        {"started": 1, "rounds": rounds},
-        unprovoked={"started": 0},
-        seconds=2.0 * rounds,
+        {event: 1, "rounds": rounds},
+        unprovoked={event: 0},
+        seconds=each_s * rounds,
         worth=0.5,
     )
 

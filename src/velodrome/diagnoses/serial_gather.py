@@ -66,8 +66,7 @@ def _through_a_lock(watched: Watched) -> Suspect | None:
 
     Both arms make each of them wait: one arm while it has the lock, so that the others wait as well.
     """
-    together = (wait for wait in watched.waits if wait.inner and wait.most > 1)
-    lock = next((wait for wait in together if wait.locked_s > MOSTLY * wait.seconds), None)
+    lock = next((wait for wait in watched.queues if wait.locked_s > MOSTLY * wait.seconds), None)
     if lock is None or lock.locked_s < LEAST * watched.looked_s or not watched.rps:
         return None
     tasks = lock.most + 1  # one has it

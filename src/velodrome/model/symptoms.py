@@ -322,7 +322,12 @@ class Watched:
     @property
     def longest_queue(self) -> Waits | None:
         """The innermost await in which tasks spent the most time of those with several tasks at once; None: none."""
-        return next((wait for wait in self.waits if wait.inner and wait.most > 1), None)
+        return next(iter(self.queues), None)
+
+    @property
+    def queues(self) -> tuple[Waits, ...]:
+        """The innermost awaits with several tasks at once, the longest first."""
+        return tuple(wait for wait in self.waits if wait.inner and wait.most > 1)
 
     @property
     def blocked_s(self) -> float:

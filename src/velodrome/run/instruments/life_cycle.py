@@ -224,28 +224,31 @@ async def renew(
     cold_s = max(usual + (COLD_AT_START_S if started else COLD_S), COLD_TIMES * usual)
     for _ in range(int(rounds)):
         if started:
-            if not (answers := await _first_of_another(server, at.patience_s)):
-                break
-            made += 1
-            hits += answers[0].seconds > cold_s
-            slowest = max(slowest, answers[0].seconds)
-            continue
-        workers = processes.workers(server, at.port)
-        if replaced:
-            if not workers or server.booted.server.pid in workers:
-                break  # nobody replaces the first process
-            with suppress(OSError):
-                os.kill(min(workers), signal.SIGTERM)
-            if not await _wait_for_new_worker(server, at.port, workers):
-                break
-        # With several workers it is one of a few at once that meets the new one.
-        answers = await ask_fresh(at, 1 if len(workers) < 2 else 4 * len(workers), at.patience_s)
+            answers = await _first_of_another(server, at.patience_s)
+        else:
+            answers = await _first_of_workers(at, server, replaced)
+        if not answers:
+            break
         made += 1
         longest = max(answer.seconds for answer in answers)
         hits += longest > cold_s
         slowest = max(slowest, longest)
     sentence = f"up to {significant(1000 * slowest)} ms, {significant(1000 * usual)} ms otherwise"
     return Met(hits, made, {}, {"slowest_ms": 1000 * slowest, "usual_ms": 1000 * usual}, sentence)
+
+
+async def _first_of_workers(at: Where, server: Standing, replaced: float) -> list[Answer]:
+    """Return answers of workers, one of which has been `replaced`; empty: nobody replaces one that ends."""
+    workers = processes.workers(server, at.port)
+    if replaced:
+        if not workers or server.booted.server.pid in workers:
+            return []  # nobody replaces the first process
+        with suppress(OSError):
+            os.kill(min(workers), signal.SIGTERM)
+        if not await _wait_for_new_worker(server, at.port, workers):
+            return []
+    # With several workers it is one of a few at once that meets the new one.
+    return await ask_fresh(at, 1 if len(workers) < 2 else 4 * len(workers), at.patience_s)
 
 
 async def _first_of_another(server: Standing, patience_s: float) -> list[Answer]:
