@@ -750,7 +750,7 @@ class Beginning:
         replayed = Replayed(self.sought, self.search.trial.limits)
         for made in replayed.take(record.results):
             follower.observed(replayed.candidate_of(made.contestant), made.observed)
-        return Deciding(self.search, self.template, self.sought, stacks, replayed, record, follower)
+        return Deciding(self, stacks, replayed, record, follower)
 
     def judge(self, record: Record, stacks: Mapping[str, Stack], folder: Path) -> Recommendation:
         """Return what its folder recommends."""
@@ -781,9 +781,7 @@ class Place(Protocol):
 class Deciding:
     """The race to its end, and all that follows it: in one place."""
 
-    search: Search
-    template: Trial
-    sought: Sought
+    begun: Beginning
     stacks: Mapping[str, Stack]
     replayed: "Replayed"
     record: Record
@@ -792,8 +790,8 @@ class Deciding:
     def by(self, place: Place) -> None:
         """Measure until it is decided what to recommend, and that is proven."""
         replayed = self.replayed
-        by_name = {stack.name: stack for stack in self.search.stacks}
-        numbers = workers.counts(self.search.trial.limits.for_cpus(self.sought.cpus))
+        by_name = {stack.name: stack for stack in self.begun.search.stacks}
+        numbers = workers.counts(self.begun.search.trial.limits.for_cpus(self.begun.sought.cpus))
         replayed.take_checks(self.record.checks, self.stacks, numbers)
         survives = False
         while not survives:
@@ -803,7 +801,7 @@ class Deciding:
             survives = not replayed.take_checks(self.record.checks, self.stacks, numbers)
         while (proof := replayed.next_proof()) is not None:
             place.measure(*proof)
-        while (pasted := replayed.next_pasted(self.template.app, self.stacks)) is not None:
+        while (pasted := replayed.next_pasted(self.begun.template.app, self.stacks)) is not None:
             self.follower.preparing("what is pasted, started as it stands")
             place.measure(*pasted)
 
@@ -835,7 +833,7 @@ class Deciding:
             return
         began = time.monotonic()
         stack = self.stacks[best.candidate.contestant.stack]
-        trial = replace(self.template, contestant=best.candidate.contestant)
+        trial = replace(self.begun.template, contestant=best.candidate.contestant)
         self.follower.preparing(f"checking {best.candidate.label} with more workers before it is recommended")
         rate = self.replayed.field.wanted.rate or best.reported.mid
         every = workers.loads(rate, fresh=workers.closes(stack, trial))

@@ -272,7 +272,7 @@ class _OverHosts:
         """`gone` makes what is raised where no host is left."""
         self._hosts, self._deciding, self._gone = hosts, deciding, gone
         self._replayed, self._record = deciding.replayed, deciding.record
-        self._follower, self._template = deciding.follower, deciding.template
+        self._follower, self._template = deciding.follower, deciding.begun.template
         self._shared = self._replayed.over_hosts()
         self._doubts = Doubts(self._template.app, self._replayed.progress)
         self._present: dict[str, bool] = {}
@@ -415,7 +415,7 @@ class _OverHosts:
         if what == REST:
             self._hosts.rest(host)
         else:
-            sought = self._deciding.sought
+            sought = self._deciding.begun.sought
             self._hosts.prepare(host, sought.conditions, sought.arrivals)
         self._pending.setdefault(host, deque()).append(what)
 
@@ -442,7 +442,7 @@ class _OverHosts:
 
     def _take_up(self) -> None:
         """Have the hosts that are new prepare themselves; one that comes with other CPUs is left out."""
-        for host in self._hosts.use(partial(_has_cpus, self._deciding.search)):
+        for host in self._hosts.use(partial(_has_cpus, self._deciding.begun.search)):
             self._present[host] = False
             self._say(host, PREPARE)
 
