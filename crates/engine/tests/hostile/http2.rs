@@ -6,8 +6,8 @@ use std::net::TcpStream;
 use serde_json::json;
 use velodrome_engine::protocol::http2::hpack::{indexed, literal};
 
-use crate::all_come_to;
 use crate::peer::{forever, say};
+use crate::{all_come_to, load, transports};
 
 const DATA: u8 = 0;
 const HEADERS: u8 = 1;
@@ -177,11 +177,44 @@ fn a_flood_of_unknown_frames_is_given_up() {
 }
 
 #[test]
-fn resets_without_an_end_are_resets() {
+fn a_stream_that_is_reset_again_and_again_is_one_reset() {
     comes_to("reset", "", |peer| {
-        greet(peer);
-        forever(peer, &frame(RST_STREAM, 0, STREAM, &[0, 0, 0, 2]));
+        say(peer, &frame(SETTINGS, 0, 0, &[]));
+        if peer.read_exact(&mut [0; 24]).is_err() {
+            return;
+        }
+        while let Some(stream) = request(peer) {
+            let reset = frame(RST_STREAM, 0, stream, &[0, 0, 0, 2]);
+            say(peer, &reset.repeat(1000));
+        }
     });
+}
+
+#[test]
+fn a_flood_of_resets_of_another_stream_is_given_up() {
+    // A connection's first request is reset, and the flood waits for the second: begun before it, the flood could end
+    // the connection while no request is in flight on it, as the scheduler likes.
+    for transport in transports() {
+        let fields = json!({"grpc": {"kind": "unary"}, "connections": 1, "timeout_s": 10});
+        let result = load("grpc", transport, &fields, b"", |peer| {
+            greet(peer);
+            let reset = frame(RST_STREAM, 0, STREAM, &[0, 0, 0, 2]);
+            say(peer, &reset);
+            if request(peer).is_some() {
+                forever(peer, &reset);
+            }
+        });
+        assert_eq!(result["outcomes"]["reset"], 2, "over {transport}: {result}");
+        assert_eq!(
+            result["outcomes"]["bad_protocol"], 2,
+            "over {transport}: {result}"
+        );
+        let examples = result["examples"].to_string();
+        assert!(
+            examples.contains("RST_STREAM and like frames"),
+            "{examples}"
+        );
+    }
 }
 
 #[test]
