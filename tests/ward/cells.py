@@ -235,6 +235,7 @@ ILL = (
     Cell("pool that raises", "redis_pool:severe", "pool-raises", requires=(REDIS,)),
     Cell("leaves files open", "leaking:severe", "connections-leak"),
     Cell("works for nobody", "leaving:severe", "no-cancel"),
+    Cell("waits for nobody", "leaving:waiting", "no-cancel"),
     Cell("first request loads", "cold:severe", "cold-worker", stack="gunicorn-gthread"),
     Cell("keeps all", "keeping:severe", "growth"),
     Cell("works behind the answer", "closing:severe", "background-holds", stack="gunicorn-gthread"),
@@ -347,6 +348,7 @@ ILL = (
     Cell("epoll of all", "plain:waiting", "shared-epoll", stack=FORKED, beside=ON_ITS_LOOP),
     Cell("pool before the fork", "preloaded:severe", "fork-after-init", stack=OURS, knobs=PRELOADED),
     Cell("cold keys", "stampeding:severe", "stampede", upstreams=FAR),
+    Cell("cold keys of the app's own", "stampeding:severe", "stampede"),
     *INDEX_ILL,
 )
 IN_PAIRS: Mapping[str, Cell] = {
@@ -416,6 +418,7 @@ WELL = (
     Cell("pool that raises, cured", "redis_pool:cured", requires=(REDIS,)),
     Cell("leaves files open, cured", "leaking:cured"),
     Cell("works for nobody, cured", "leaving:cured"),
+    Cell("waits for nobody, cured", "leaving:waiting_cured"),
     Cell("first request loads, cured", "cold:cured", stack="gunicorn-gthread"),
     Cell("keeps all, cured: a cache that fills", "keeping:cured"),
     Cell("background task, cured", "afterwards:cured", requires=(OLD_STARLETTE,)),
@@ -478,7 +481,9 @@ WELL = (
     Cell("epoll of all, cured", "plain:waiting", stack=FORKED, knobs={"loop": "after"}, beside=ON_ITS_LOOP),
     Cell("pool before the fork, cured", "preloaded:cured", stack=OURS, knobs=PRELOADED),
     Cell("cold keys, cured", "stampeding:cured", upstreams=FAR),
+    Cell("cold keys of the app's own, cured", "stampeding:cured"),
     Cell("decoy: does all for each request", "stampeding:decoy", upstreams=FAR),
+    Cell("decoy: waits for all in each request", "stampeding:decoy"),
     Cell("decoy: sums on the loop", "hashing:decoy"),
     Cell("decoy: answers with an archive", "compressing:decoy", requires=(STARLETTE,), headers=GZIP),
     Cell("decoy: computes on the loop", "sound:computing"),

@@ -324,11 +324,11 @@ class Counting:
 
     def cured(self, treatment: Treatment, cure: Cure, *, refutes: bool = True) -> Experiment:
         """Return the same situation with and without a treatment, which has to be met where it is injected."""
-        return Experiment(treatment, 0, cure, refutes=refutes, probe=self.probe)
+        return Experiment(treatment, 0, cure, refutes=refutes, probe=self.probe, seen_by=self.probe.seen_by)
 
     def dose(self, cure: Cure) -> Experiment:
         """Return the situation with and without the provocation: nothing of the app is changed."""
-        return Experiment(AS_IT_IS, 0, cure, proof="dose", probe=self.probe)
+        return Experiment(AS_IT_IS, 0, cure, proof="dose", probe=self.probe, seen_by=self.probe.seen_by)
 
     def suspect(self, likelihood: float, *experiments: Experiment, loss: float) -> Suspect:
         """Return that it may be the cause."""

@@ -1,7 +1,7 @@
 """Work that goes on after its client has left: for nobody, and others wait for it."""
 
 from velodrome.diagnoses.fault import Absent, Counting, Fault, Screened, counting
-from velodrome.model.diagnosis import Cure, Probe, Treatment
+from velodrome.model.diagnosis import WORK_COUNTED, Cure, Probe, Treatment
 from velodrome.model.symptoms import Setting, Symptoms
 
 LEAST, WORTH = 0.5, 0.4
@@ -21,6 +21,7 @@ def look(setting: Setting) -> Probe | None:
         unprovoked={"leaves": 0},
         seconds=2.6,
         worth=WORTH,
+        seen_by=WORK_COUNTED,
     )
 
 
@@ -61,8 +62,8 @@ fault = Fault(
     "busy after the clients have left: work goes on for nobody, and a retry doubles it; cancel it",
     ("ray#21438",),
     "Nobody looks whether the client is still there.",
-    "After clients left, third parties are called and CPU is used: much less where the call is cancelled then "
-    "(uvicorn), or, where other tasks do the work, where no client leaves.",
+    "After clients left, third parties and databases are called and CPU is used: much less where the call is cancelled "
+    "then (uvicorn), or, where other tasks do the work, where no client leaves.",
     screen,
     look=look,
 )

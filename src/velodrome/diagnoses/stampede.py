@@ -1,7 +1,7 @@
 """Identical requests that each do the work which is then kept: at first use, and each time it expires."""
 
 from velodrome.diagnoses.fault import Counting, Fault, Screened, Unknown, counting
-from velodrome.model.diagnosis import Cure, Probe, Treatment
+from velodrome.model.diagnosis import WORK_COUNTED, Cure, Probe, Treatment
 from velodrome.model.symptoms import Setting, Symptoms
 
 LEAST = 0.25
@@ -16,6 +16,7 @@ def look(setting: Setting) -> Probe:
         {"together": 1},
         unprovoked={"together": 0},
         seconds=1.5,
+        seen_by=WORK_COUNTED,
     )
 
 
@@ -28,9 +29,9 @@ def screen(seen: Symptoms) -> Screened:
         probe,
         LEAST,
         none=Unknown(
-            "nothing was seen that is kept by the query of a request or a number in its path, or that calls a third "
-            "party of --upstream when it has expired after 4 s at most: it calls none of these and computes little, "
-            "or does the same for each request"
+            "nothing was seen that is kept by the query of a request or a number in its path, or that others do again "
+            "when it has expired after 4 s at most: they do nothing that was seen and it computes little, or all is "
+            "done for each request"
         ),
     )
     if not isinstance(found, Counting):

@@ -68,6 +68,7 @@ AS_IT_IS = Treatment()
 LATE_S = 0.008
 """A loop that gives no sign of life for so long is late."""
 BEATING = Treatment("heartbeat", {"heartbeat": {"late_s": LATE_S}})
+WORK_COUNTED = Treatment("work of others counted", {"work-counted": True})
 """With the instrument that shows it."""
 COLLECTING = Treatment("collections of garbage timed", {"collections": True})
 
@@ -149,6 +150,8 @@ class Probe:
     """Whether it does the same again and again, so that one block without a hit shows that the fault is not there."""
     hides: bool = False
     """Whether its fault hides others from the screens, so that these are looked at again behind its cure."""
+    seen_by: Treatment = AS_IT_IS
+    """What its server has besides: an instrument that intrudes."""
 
     @property
     def calm(self) -> "Probe":

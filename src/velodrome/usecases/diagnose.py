@@ -108,8 +108,9 @@ LOOKS_SHARE = 0.5
 """Of the budget, after which no further situation is looked at: what the screens make likely has to be proven yet."""
 MOST_LOSS = 0.95
 """Of the throughput, by a fault in which requests are counted."""
-LOOK_SERVERS = 3
-"""Fresh servers on which situations are looked at, at most, where one after the other does not answer any more."""
+LOOK_SERVERS = 4
+"""Fresh servers on which situations are looked at, at most, where one after the other does not answer any more, or
+another instrument is needed."""
 WEARING = Probe("worn", "requests one after the other", "late, or failed")
 """On a server that answered others before."""
 MOST_AT_ONCE = 200
@@ -640,7 +641,7 @@ class Case:
         every = {fault.name: fault.look(setting) for fault in faults if fault.look is not None}
         chosen = [(name, probe) for name, probe in every.items() if probe is not None]
         # A burst is still being answered when it is over: what is short is tried first.
-        return sorted(chosen, key=lambda one: (one[1].ends, one[1].seconds))
+        return sorted(chosen, key=lambda one: (*_on_one_server(one[1]), one[1].seconds))
 
     def _likely_first(self, looks: list[tuple[str, Probe]], server: Standing) -> list[tuple[str, Probe]]:
         """Put first those that the loads so far speak for: half of the budget may be too short for all."""
@@ -648,16 +649,25 @@ class Case:
             return looks
         stack = self._lab.stacks[server.loads[-1].trial.contestant.stack]
         likely = glances(symptoms(server.loads, stack))
-        return sorted(looks, key=lambda look: (look[1].ends, look[0] not in likely))
+        return sorted(looks, key=lambda look: (*_on_one_server(look[1]), look[0] not in likely))
 
     def _look(
-        self, server: Standing, looks: list[tuple[str, Probe]], failed: list[str], *, fresh: bool = False
+        self,
+        server: Standing,
+        looks: list[tuple[str, Probe]],
+        failed: list[str],
+        *,
+        fresh: bool = False,
+        seen_by: Treatment = AS_IT_IS,
     ) -> list[tuple[str, Probe]]:
         """Make each situation once; return those that are left to a fresh server, because this one hangs or is gone.
 
         `fresh`: nothing could be made on it yet, so a situation that cannot be made on it cannot be made at all.
+        `seen_by` is the instrument that the server has: who needs another is left, too.
         """
         for number, (name, probe) in enumerate(looks):
+            if probe.seen_by != seen_by:
+                return looks[number:]
             if self._met and time.monotonic() + self._longer_s(probe) > self._looks_end:
                 self._postponed.add(name)
                 continue
@@ -668,9 +678,7 @@ class Case:
                 if not fresh:
                     return looks[number:]
                 failed.append(f"{name}: {error.reason}")
-            if probe.ends:
-                return []
-            if server.booted.server.exit() is not None:
+            if probe.ends or server.booted.server.exit() is not None:
                 return looks[number + 1 :]
         return []
 
@@ -694,10 +702,11 @@ class Case:
         for _ in range(LOOK_SERVERS):
             if not looks:
                 return
+            seen_by = looks[0][1].seen_by
             try:
-                with standing(self._trial, self._lab, self._base) as server:
+                with standing(self._trial, self._lab, self._base.plus(seen_by)) as server:
                     server.warm()
-                    looks = self._look(server, looks, failed, fresh=True)
+                    looks = self._look(server, looks, failed, fresh=True, seen_by=seen_by)
             except NOT_SERVED as error:
                 failed.append(str(error).splitlines()[0])
                 return
@@ -970,6 +979,11 @@ class Case:
             needed = quantity.duration(self._seconds(suspect.experiments[0], seen))
             why = f"likely, since {suspect.why}, but the budget has not the {needed} it takes; {MORE}"
             self.untried.append(Untried(fault.name, why))
+
+
+def _on_one_server(probe: Probe) -> tuple[bool, bool]:
+    """Return what sorts situations by the servers that they are made on, and last those that end theirs."""
+    return bool(probe.seen_by), probe.ends
 
 
 def _change(experiment: Experiment, base: Treatment) -> tuple[str, str, str]:

@@ -1243,3 +1243,56 @@ def test_calls_of_third_parties_are_noted_and_take_longer_whichever_client_makes
     assert int(injected.run(program, {"calls-longer": 0.3}, requires=requires)) >= 2 * 320
     assert injected.took() == {"calls-longer"}
     assert injected.lines("called") == noted
+
+
+OWN_WAITS = """
+    import asyncio, sqlite3, time
+    {imported}
+
+    async def answer(reader, writer):
+        await reader.readline()
+        writer.write(b"ok")
+        writer.close()
+
+    async def main():
+        server = await asyncio.start_server(answer, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        for _ in range(3):
+            {does}
+
+    asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize(
+    ("imported", "does", "counted"),
+    [
+        ("", "await asyncio.sleep(0.001)", 3),
+        ("from asyncio import sleep", "await sleep(0.001)", 3),
+        ("", "time.sleep(0.001)", 3),
+        ("import concurrent.futures", "await asyncio.to_thread(time.sleep, 0.001)", 0),
+        ("", "sqlite3.connect(':memory:').execute('CREATE TABLE t (n)')", 6),
+        ("", "await asyncio.wait([asyncio.ensure_future(asyncio.sleep(9))], timeout=0.001)", 0),
+        ("", "pass", 0),
+    ],
+    ids=["sleep", "imported", "blocks", "of a library", "statements", "cancelled", "nothing"],
+)
+def test_work_of_others_is_counted_when_it_has_ended_and_a_line_of_the_apps_own_waited_for_it(
+    injected: Injected, imported: str, does: str, counted: int
+) -> None:
+    program = OWN_WAITS.format(imported=imported, does=does)
+    (injected.app / "program.py").write_text(dedent(program))
+    injected.run("import program", {"work-counted": True})
+    assert sum(len(file.read_bytes()) for file in injected.seen.glob("worked-*")) == counted
+    assert injected.took() == ({"work-counted"} if counted else set())
+
+
+def test_reads_of_connections_are_work_of_others_on_both_of_their_ends(injected: Injected) -> None:
+    does = """reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(b"what\\n")
+            await reader.read()
+            writer.close()"""
+    (injected.app / "program.py").write_text(dedent(OWN_WAITS.format(imported="", does=does)))
+    injected.run("import program", {"work-counted": True})
+    (file,) = injected.seen.glob("worked-*")
+    assert len(file.read_bytes()) == 2 * 3

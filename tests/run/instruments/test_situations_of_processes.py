@@ -86,7 +86,8 @@ def standing(pid: int, port: int = 0, **more: Any) -> Any:
     process = SimpleNamespace(stop_signal=int(signal.SIGTERM))
     server = SimpleNamespace(pid=pid, serving=SimpleNamespace(process=lambda: process, port=port))
     booted = SimpleNamespace(server=server, upstreams=(), site=SimpleNamespace(server=None), boot_s=0.5)
-    return SimpleNamespace(booted=booted, **{"live_blocks": lambda: None, **more})
+    nothing = {"live_blocks": lambda: None, "worked": dict}
+    return SimpleNamespace(booted=booted, **{**nothing, **more})
 
 
 @contextmanager
@@ -184,6 +185,30 @@ def test_work_whose_client_has_left_goes_on_unless_somebody_looks() -> None:
         ends = asyncio.run(situations.leave(at, server))
     assert ends.of == 16
     assert ends.hits <= 4
+
+
+@pytest.mark.parametrize("stays", [True, False])
+def test_what_others_do_for_clients_that_have_left_is_of_what_was_still_to_be_done(stays: bool) -> None:
+    steps, requests_s, done = 30, 0.3, [0]
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        for _ in range(steps):
+            await asyncio.sleep(requests_s / steps)
+            if reader.at_eof() and not stays:
+                return
+            done[0] += 1
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello")
+
+    async def both() -> Any:
+        server = standing(os.getpid(), worked=lambda: {os.getpid(): done[0]})
+        async with await asyncio.start_server(handle, "127.0.0.1", 0) as listening:
+            at = Where("127.0.0.1", listening.sockets[0].getsockname()[1])
+            return await situations.leave(at, server)
+
+    found = asyncio.run(both())
+    assert found.of == 16
+    assert found.hits >= 12 if stays else found.hits <= 4
 
 
 def test_requests_for_which_nothing_is_computed_are_not_worked_on_for_nobody() -> None:

@@ -7,13 +7,17 @@ BODY = b"hello"
 STEPS, EACH_S = 10, 0.01
 
 
-def compute():
+async def compute():
     until = time.thread_time() + EACH_S
     while time.thread_time() < until:
         pass
 
 
-def working(looks):
+async def wait():
+    await asyncio.sleep(EACH_S)
+
+
+def working(step, looks):
     async def app(scope, receive, send):
         if scope["type"] == "lifespan":
             while True:
@@ -27,7 +31,7 @@ def working(looks):
             await asyncio.sleep(0)
             if looks and left.done():
                 return
-            compute()
+            await step()
         left.cancel()
         headers = [(b"content-length", b"%d" % len(BODY))]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
@@ -36,4 +40,5 @@ def working(looks):
     return app
 
 
-severe, cured = working(False), working(True)
+severe, cured = working(compute, False), working(compute, True)
+waiting, waiting_cured = working(wait, False), working(wait, True)

@@ -1,16 +1,23 @@
-"""`stampede`: a cache that is filled by whoever finds it empty; cured by one task for each key."""
+"""`stampede`: a cache that is filled by whoever finds it empty; cured by one task for each key.
+
+From a third party where one is named, else from what takes as long in the app.
+"""
 
 import asyncio
 import os
 from urllib.parse import urlsplit
 
-URL = urlsplit(os.environ["PAYMENTS_URL"])
+URL = urlsplit(os.environ.get("PAYMENTS_URL", ""))
+TAKES_S = 0.02
 MOST = 10_000
 cache, flights = {}, {}
 BODY = b"hello"
 
 
 async def fetch():
+    if not URL.hostname:
+        await asyncio.sleep(TAKES_S)
+        return
     reader, writer = await asyncio.open_connection(URL.hostname, URL.port)
     path = URL.path or "/"
     writer.write(f"GET {path} HTTP/1.1\r\nHost: {URL.netloc}\r\nConnection: close\r\n\r\n".encode())

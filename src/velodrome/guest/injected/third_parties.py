@@ -3,6 +3,8 @@
     {"calls-longer": 0}     # each is only noted: `called-<pid>.jsonl`, its time until the head of the answer is there
     {"calls-longer": 0.02}  # each takes 20 ms longer, too
 
+    follow(giving.finder, calls)    # calls.note(began) after each
+
 Clients of aiohttp, httpx and Tornado, and whatever calls through `http.client`: requests, urllib3, urllib.
 """
 
@@ -12,6 +14,7 @@ import time
 from typing import Any, Callable
 
 from velodrome.guest.injected.giving import Giving, Treatments
+from velodrome.guest.injected.importing import Finder
 from velodrome.guest.injected.loops import running_loop
 
 TOOK = "calls-longer"
@@ -19,14 +22,24 @@ NOTED = 500
 """Calls of a process that are noted."""
 
 
-class _Calls:
-    """Those of a process."""
+class Calls:
+    """What is done with those of a process."""
+
+    longer_s = 0.0
+    """For how long each waits once it is answered."""
+
+    def note(self, began: float) -> None:
+        """Hear of one that has been answered; it began then, by the clock of `time.monotonic`."""
+
+
+class _Longer(Calls):
+    """Each is noted, or takes longer."""
 
     def __init__(self, giving: Giving, longer_s: float) -> None:
         self._giving, self.longer_s, self._left = giving, longer_s, NOTED
 
     def note(self, began: float) -> None:
-        """Note one that has been answered."""
+        """Note it, or that it takes longer."""
         if self.longer_s:
             self._giving.took(TOOK)
         elif self._left > 0:
@@ -35,7 +48,7 @@ class _Calls:
             self._giving.write("called", {"at": now, "seconds": now - began})
 
 
-def _waits(calls: _Calls, before: Callable[..., Any]) -> Callable[..., Any]:
+def _waits(calls: Calls, before: Callable[..., Any]) -> Callable[..., Any]:
     def call(self: Any, *args: Any, **named: Any) -> Any:
         began = time.monotonic()
         found = before(self, *args, **named)
@@ -47,7 +60,7 @@ def _waits(calls: _Calls, before: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _awaits(calls: _Calls, before: Callable[..., Any]) -> Callable[..., Any]:
+def _awaits(calls: Calls, before: Callable[..., Any]) -> Callable[..., Any]:
     async def call(self: Any, *args: Any, **named: Any) -> Any:
         began = time.monotonic()
         found = await before(self, *args, **named)
@@ -65,7 +78,7 @@ def _awaits(calls: _Calls, before: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _begins(calls: _Calls, before: Callable[..., Any]) -> Callable[..., Any]:
+def _begins(calls: Calls, before: Callable[..., Any]) -> Callable[..., Any]:
     """Return what is called for a future, in place of a coroutine."""
     awaited = _awaits(calls, before)
 
@@ -77,8 +90,8 @@ def _begins(calls: _Calls, before: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _calls_longer(giving: Giving, longer_s: float) -> None:
-    calls = _Calls(giving, longer_s)
+def follow(finder: Finder, calls: Calls) -> None:
+    """Hear of each call."""
 
     def replaced(module: str, cls: str, name: str, how: Callable[..., Any]) -> None:
         def patch(found: Any) -> None:
@@ -86,13 +99,17 @@ def _calls_longer(giving: Giving, longer_s: float) -> None:
             if owner is not None and hasattr(owner, name):
                 setattr(owner, name, how(calls, getattr(owner, name)))
 
-        giving.finder.after(module, patch)
+        finder.after(module, patch)
 
     replaced("aiohttp.client", "ClientSession", "_request", _awaits)
     replaced("httpx._transports.default", "AsyncHTTPTransport", "handle_async_request", _awaits)
     replaced("httpx._transports.default", "HTTPTransport", "handle_request", _waits)
     replaced("tornado.simple_httpclient", "SimpleAsyncHTTPClient", "fetch", _begins)
     replaced("http.client", "HTTPConnection", "getresponse", _waits)
+
+
+def _calls_longer(giving: Giving, longer_s: float) -> None:
+    follow(giving.finder, _Longer(giving, longer_s))
 
 
 TREATMENTS: Treatments = {TOOK: _calls_longer}

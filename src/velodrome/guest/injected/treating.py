@@ -31,6 +31,7 @@ from velodrome.guest.injected import (
     sockets,
     statements,
     third_parties,
+    work,
 )
 from velodrome.guest.injected.giving import WARM, Giving, Treatments
 from velodrome.guest.injected.importing import Missing
@@ -116,4 +117,5 @@ TREATMENTS: Treatments = {
     **sockets.TREATMENTS,
     **statements.TREATMENTS,
     **third_parties.TREATMENTS,
+    **work.TREATMENTS,
 }

@@ -68,9 +68,14 @@ def holders(root: int, inodes: set[int]) -> dict[int, int]:
 
 
 def calls_and_cpu(server: Standing) -> tuple[float, float]:
-    """Return calls to third parties so far, and CPU seconds of the server."""
-    third_parties = server.booted.upstreams
-    calls = sum(third_party.so_far() for third_party in third_parties)
+    """Return how often it had others work so far, and its CPU seconds.
+
+    By calls to simulated third parties, or, if more, by what its processes count themselves (`Standing.worked`).
+    """
+    called = sum(third_party.so_far() for third_party in server.booted.upstreams)
+    worked = server.worked()
+    beside = helpers(server) if worked else set()
+    calls = max(called, sum(count for pid, count in worked.items() if pid not in beside))
     cpu_s = 0.0
     for pid in tree(server.booted.server.pid):
         with suppress(psutil.Error, OSError):

@@ -472,16 +472,17 @@ KEPT = 0.25
 async def stampede(at: Where, server: Standing, together: float = 1) -> Met:
     """Send requests at once that are the same and were never sent before, and count those that do the whole work again.
 
-    By calls to third parties, where there are some; else by CPU time. What is done for each request anyway, also for
-    the second of its kind, is no such work. New is a parameter of the query, or else the last number of the path; or
-    what is kept of the request itself has expired.
+    By the work that others do for them, where there is some (`calls_and_cpu`); else by CPU time. What is done for each
+    request anyway, also for the second of its kind, is no such work. New is a parameter of the query, or else the last
+    number of the path; or what is kept of the request itself has expired.
     """
     at = at.filled()
     found = await _stampede(server, partial(_other_query, at), bool(together))
     if not found.of and _NUMBER.search(at.path) and at.method == "GET":
         numbers = secrets.SystemRandom().sample(range(1, NUMBERS + 1), NUMBERS)
         found = await _stampede(server, partial(_other_number, at, iter(numbers)), bool(together))
-    return found if found.of or not server.booted.upstreams else await _expiring(at, server, bool(together))
+    calls = bool(server.booted.upstreams) or processes.calls_and_cpu(server)[0] > 0
+    return await _expiring(at, server, bool(together)) if calls and not found.of else found
 
 
 async def _stampede(server: Standing, cold: Callable[[], Where], together: bool) -> Met:
@@ -499,7 +500,7 @@ async def _stampede(server: Standing, cold: Callable[[], Where], together: bool)
             return Met(0, 0, figures={"alone": much(alone), "second": much(second)})
         again += min(max(much(first) / much(alone) - 1, 0.0), IN_FLIGHT - 1)
         every += IN_FLIGHT - 1
-    what = "calls to third parties" if alone.calls else "s of CPU"
+    what = CALLS if alone.calls else "s of CPU"
     sentence = f"{significant(much(alone), 2)} {what} for one"
     return Met(round(again), every, {}, {"alone": much(alone)}, sentence)
 
@@ -509,7 +510,7 @@ KEPT_FOR_S = 4.0
 
 
 async def _expiring(at: Where, server: Standing, together: bool) -> Met:
-    """Send a request again and again, in bursts, and count the calls to third parties that it makes now and then."""
+    """Send a request again and again, in bursts, and count the work that others do for it now and then."""
     until = time.monotonic() + KEPT_FOR_S
     # The first may find nothing kept; of those behind it the first that calls anybody says what one does.
     alone = [await _work(server, [at]) for _ in range(2)]
@@ -527,7 +528,7 @@ async def _expiring(at: Where, server: Standing, together: bool) -> Met:
     if len(cold) < COLD_ROUNDS:
         return Met(0, 0, figures={"alone": each, "expired": float(len(cold))})
     again = sum(min(calls / each - 1, IN_FLIGHT - 1) for calls in cold)
-    sentence = f"{significant(each, 2)} calls to third parties for one, each time that what was kept expired"
+    sentence = f"{significant(each, 2)} {CALLS} for one, each time that what was kept expired"
     return Met(round(again), COLD_ROUNDS * (IN_FLIGHT - 1), {}, {"alone": each}, sentence)
 
 
@@ -551,7 +552,7 @@ class _Work(NamedTuple):
     """What requests took."""
 
     calls: float
-    """To third parties."""
+    """Work that others did."""
     cpu_s: float
     right: bool
     """Whether all were answered right."""
@@ -598,27 +599,33 @@ LONG_S, WORK_S = 0.05, 0.01
 async def leave(at: Where, server: Standing, leaves: float = 1) -> Met:
     """Have clients leave in the middle of their requests, and count for how many the work goes on all the same.
 
-    By the calls to third parties where there are some, else by CPU time; over what as many whole requests take.
+    By the work that others do for them where there is some (`calls_and_cpu`), else by CPU time; over what as many whole
+    requests would still have taken then.
     """
     usual = await usual_s(at)
     if usual < LONG_S:
         return Met(0, 0, figures={"usual_ms": 1000 * usual})
+    notices_s = min(LEFT_S, usual / 4)
 
-    async def work(leaving: bool) -> tuple[float, float]:
-        """Return what is done for requests: in all where their clients stay, else after these have left."""
+    async def work(leaving: bool) -> tuple[float, float, float]:
+        """Return what is done for requests: in all where their clients stay, else after these have left.
+
+        And how many seconds had passed until then.
+        """
         async with AsyncExitStack() as opened:
             clients = [await opened.enter_async_context(Client(at, at.patience_s)) for _ in range(IN_FLIGHT)]
-            before = processes.calls_and_cpu(server)
+            before, began = processes.calls_and_cpu(server), time.monotonic()
             sent = [asyncio.ensure_future(client.request()) for client in clients]
             if leaving:
                 await asyncio.sleep(usual / 3)
                 for client in clients:
                     client.abort()
                 await asyncio.gather(*sent)
-                await asyncio.sleep(LEFT_S)
+                await asyncio.sleep(notices_s)
                 before = processes.calls_and_cpu(server)
             else:
                 await asyncio.gather(*sent)
+            passed_s = time.monotonic() - began
         # What goes on has come to its end when nothing has been done for a while.
         until, last = time.monotonic() + at.patience_s, processes.calls_and_cpu(server)
         while time.monotonic() < until:
@@ -628,23 +635,29 @@ async def leave(at: Where, server: Standing, leaves: float = 1) -> Met:
                 break
             last = now
         now = processes.calls_and_cpu(server)
-        calls, cpu_s = now[0] - before[0], now[1] - before[1]
-        return calls, cpu_s
+        return now[0] - before[0], now[1] - before[1], passed_s
 
     whole = await work(False)
     if not whole[0] and whole[1] < IN_FLIGHT * WORK_S:
         return Met(0, 0, figures={"cpu_ms": 1000 * whole[1] / IN_FLIGHT})
-    after = await work(True) if leaves else (0.0, 0.0)
-    share = after[0] / whole[0] if whole[0] else after[1] / whole[1]
+    after = await work(True) if leaves else (0.0, 0.0, 0.0)
+    left = 1 - after[2] / whole[2]
+    if left < LEAST_LEFT:
+        return Met(0, 0, figures={"usual_ms": 1000 * usual})
+    share = (after[0] / whole[0] if whole[0] else after[1] / whole[1]) / left
     hits = min(round(IN_FLIGHT * max(share, 0.0)), IN_FLIGHT)
-    what = f"{after[0]:.0f} calls to third parties" if whole[0] else f"{significant(after[1], 2)} s of CPU"
+    what = f"{after[0]:.0f} {CALLS}" if whole[0] else f"{significant(after[1], 2)} s of CPU"
     return Met(
         hits, IN_FLIGHT, {}, {"calls": after[0], "cpu_s": after[1]}, f"{what} after their clients had left"
     )
 
 
+CALLS = "calls, statements and waits"
+"""Of the work that others do."""
 LEFT_S = 0.05
-"""After clients have left: for their server to notice, and to finish what it is at."""
+"""After clients have left, at most: for their server to notice, and to finish what it is at."""
+LEAST_LEFT = 0.2
+"""Of what requests take, after that: less would be chance."""
 
 
 LOADS, LOAD_S, LOADED = 8, 0.4, 8

@@ -41,6 +41,8 @@ WARMUP_S = 0.2
 TIMEOUT_S = 10.0
 COUNTED_S, COUNT_POLL_S = 1.0, 0.05
 """A count of all processes takes so long at most, and ends when in so much no further one comes."""
+WORKED = "worked-"
+"""Before the pid of a process whose file has a byte for each time that it had others work."""
 MOST_BYTES = 16 * 2**20
 """Read of what one process wrote: a foreign one may write anything into its folder."""
 
@@ -229,6 +231,15 @@ class Standing:
         """Return the treatments that met what they change."""
         lines = (line for name in _files(self.folder, "took-") for line in _lines(self.folder / name))
         return frozenset(str(line.get("took")) for line in lines)
+
+    def worked(self) -> dict[int, int]:
+        """Return how often each of its processes had others work so far, under `work-counted`; those that did."""
+        names = _files(self.folder, WORKED)
+        return {
+            int(name[len(WORKED) :]): (self.folder / name).lstat().st_size
+            for name in names
+            if name[len(WORKED) :].isdecimal()
+        }
 
     def read_lines(self, what: str = "heart", without: Collection[int] = ()) -> list[dict[str, Any]]:
         """Return every line of its heartbeats, or of what else its processes write, process by process.
