@@ -182,10 +182,11 @@ def test_the_next_request_on_a_connection_waits_for_what_is_done_behind_an_answe
     assert made(handle, lambda at: situations.again(at, same=0, pairs=4)).hits == 0
 
 
-def test_on_a_connection_that_its_first_answer_ends_no_second_request_is_late() -> None:
+@pytest.mark.parametrize("more", [b"Connection: close\r\n", b""], ids=["as it says", "silently"])
+def test_on_a_connection_that_its_first_answer_ends_no_second_request_is_late(more: bytes) -> None:
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
-        writer.write(OK.replace(b"\r\n", b"\r\nConnection: close\r\n", 1))
+        writer.write(OK.replace(b"\r\n", b"\r\n" + more, 1))
         writer.close()
 
     assert made(handle, lambda at: situations.again(at, same=1, pairs=4)).of == 0
@@ -242,6 +243,11 @@ def test_a_burst_that_is_taken_in_has_nobody_late() -> None:
 def test_uploads_that_are_not_read_are_reset() -> None:
     unread = made(closing(reads=False), lambda at: situations.upload(at, size=4_000_000))
     assert unread.hits == unread.of
+
+    def without(at: Where) -> Awaitable[Met]:
+        return situations.upload(replace(at, method="POST", body=b"x" * 200_000), size=0)
+
+    assert made(closing(reads=False), without).outcomes == {"ok": 16}
     for handler in (closing(), closing(reads=False, lingers=True)):
         # The counter is that of the machine: a connection of a neighbour may be among those of one try.
         tries = [made(handler, lambda at: situations.upload(at, size=200_000)) for _ in range(5)]

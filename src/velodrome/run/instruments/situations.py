@@ -202,7 +202,8 @@ FEWEST_PAIRS = 4
 async def again(at: Where, same: float = 1, pairs: float = 16, server: Standing | None = None) -> Met:
     """Send two requests, one right after the other: on the same connection, or (`same` 0) on two.
 
-    Nothing counts where a worker was replaced meanwhile: what becomes of its connections is another matter.
+    Nothing counts where a worker was replaced meanwhile, and no connection that the server has ended: what becomes of
+    these is another matter.
     """
     await asyncio.sleep(CALM_S)  # else the work behind the answers of the load before would be what is usual
     usual = await usual_s(at, SLACK_S)  # what is late by little counts
@@ -221,6 +222,8 @@ async def again(at: Where, same: float = 1, pairs: float = 16, server: Standing 
             second = client if same else other
             second.acknowledge_at_once()
             answer = await second.request()
+            if answer.outcome in {"reset", "refused"}:
+                continue
             every.append(answer)
             if answer.outcome != "ok" or answer.seconds > usual + 0.02:
                 late.append(answer)
@@ -257,14 +260,14 @@ FLIGHT, UPLOADING_S = 14_600, 0.05
 
 
 async def upload(at: Where, size: float, requests: float = 16, server: Standing | None = None) -> Met:
-    """Send requests with a body of so many bytes, 0: their own, and count those reset because of what was unread.
+    """Send requests with a body of so many bytes, 0: without one, and count those reset because of what was unread.
 
     Of a body that is made so large most comes later than its beginning, as over a network. Whether the answer of such a
     request arrives before the reset is a matter of the network as well: on loopback it mostly does. So what is reset
     counts, and what got no answer.
     """
     at = at.filled()
-    big = replace(at, body=(at.body or b"x").ljust(int(size), b" ")) if size else at
+    big = replace(at, body=(at.body or b"x").ljust(int(size), b" ") if size else b"")
     first, cut = FLIGHT if size else len(big.request), 0
 
     async def send() -> Answer:
