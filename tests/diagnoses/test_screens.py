@@ -447,6 +447,11 @@ def test_requests_that_fail_only_when_many_are_sent_at_once_are_looked_into() ->
     assert isinstance(found, Suspect)
     assert found.experiments[0].probe is not None
     assert found.experiments[0].probe.settings["connections"] == 128
+    crowded = Met(300, 400, {"ok": 100, "bad_status": 300}, {"connections": 64.0})
+    in_threads = catalogue()["pool-raises"].screen(replace(seen, crowded=crowded))
+    assert isinstance(in_threads, Suspect)
+    assert in_threads.experiments[0].probe is not None
+    assert in_threads.experiments[0].probe.settings["connections"] == 64
     hung = Met(40, 128, {"ok": 60, "bad_status": 28})
     other = catalogue()["pool-raises"].screen(replace(seen, met={"dependency-deadlock": hung}))
     assert isinstance(other, Absent)

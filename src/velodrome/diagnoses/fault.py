@@ -381,14 +381,18 @@ def failing(seen: Symptoms, treatment: Treatment, cure: Cure) -> Screened:
     """Return whether requests fail when several are in flight, though not one alone.
 
     It is proven by as many in flight as made the most fail: of the slope, or, where that came to an end before any did,
-    of the requests that were sent at once.
+    of more than its throughput needs, unless some of these hang.
     """
     if seen.slope is None:
         return Unknown("throughput over connections could not be measured")
     alone = seen.slope.alone
     worst = max(((point.errors, point.connections) for point in seen.slope.points), key=itemgetter(0))
-    if worst[0] < FAILS and (met := seen.met.get(AT_ONCE_BY)) is not None and met.of and not met.hits:
-        worst = max(worst, (met.outcomes.get("bad_status", 0) / met.of, met.of), key=itemgetter(0))
+    for met in (seen.met.get(AT_ONCE_BY), seen.crowded):
+        failed = met.outcomes.get("bad_status", 0) if met is not None else 0
+        if met is not None and worst[0] < FAILS and met.of and met.hits <= failed:
+            worst = max(
+                worst, (failed / met.of, int(met.figures.get("connections", met.of))), key=itemgetter(0)
+            )
     errors, connections = worst
     sentence = f"{errors:.1%} of the requests fail with {connections} in flight, {alone.errors:.1%} alone"
     evidence = Evidence(

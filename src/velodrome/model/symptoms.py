@@ -509,6 +509,8 @@ class Symptoms:
     """Whether the body of an answer is (`Content-Encoding`)."""
     worn: Worn | None = None
     """Once the closed loops of the slope had ended; None: nobody looked, or the server is gone."""
+    crowded: Met | None = None
+    """With more requests in flight than the slope came to; None: it came to as many, or nobody looked."""
 
     @property
     def in_work_each(self) -> float:

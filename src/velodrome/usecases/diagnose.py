@@ -333,6 +333,8 @@ class Case:
         self._in_use = InUse()
         self._worn: Worn | None = None
         """Of the app as it is."""
+        self._crowded: Met | None = None
+        """As well."""
         self._boot_s, self._cpus = 2.0, 1
         self._each_s = 0.0
         """What a request takes that is alone, once that is known."""
@@ -503,6 +505,7 @@ class Case:
             collected=collected,
             compressed=compressed,
             worn=self._worn,
+            crowded=self._crowded,
         )
 
     def _time_collections(self, watched: Watched | None, failed: list[str]) -> Collected | None:
@@ -571,6 +574,7 @@ class Case:
             self._meet_worn(server)
             looks = self._likely_first(looks, server)
             if not died:
+                self._crowded = self._crowded or screens.crowd(server, climbed)
                 looks = self._look(server, looks, failed)
         if died:
             failed.append(died)

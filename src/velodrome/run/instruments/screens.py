@@ -25,14 +25,14 @@ from pathlib import Path
 from statistics import median
 from urllib.parse import urlsplit
 
-from velodrome.model.diagnosis import Treatment, slower_third_parties
+from velodrome.model.diagnosis import Met, Probe, Treatment, slower_third_parties
 from velodrome.model.errors import NoServerError
 from velodrome.model.measurement import Measurement
 from velodrome.model.symptoms import Point, Reused, Step, Stepped
 from velodrome.model.trial import Trial
 from velodrome.run.instruments import processes
 from velodrome.run.instruments.clients import Client, Where, request_once, where
-from velodrome.run.instruments.situations import beside_loops
+from velodrome.run.instruments.situations import beside_loops, meet
 from velodrome.run.instruments.standing import TIMEOUT_S, Standing, figures, standing
 from velodrome.run.lab import Lab
 from velodrome.run.link import enter
@@ -174,6 +174,24 @@ def ends(server: Standing, climbed: Climbed) -> tuple[tuple[float, float], ...]:
         (point(server, 1, seconds).rps, point(server, best.connections, seconds).rps)
         for _ in range(SLOW_PAIRS if seconds > LONG_LOAD_S else PAIRS)
     )
+
+
+CROWD = 64
+"""More in flight than the slope needs of an app that computes, and than its threads take or a usual pool has."""
+
+
+def crowd(server: Standing, climbed: Climbed) -> Met | None:
+    """Return what more requests in flight meet than the slope ended with; None: as many, or they would wait too long.
+
+    None as well where they cannot be sent, or the server dies of them.
+    """
+    last = climbed.points[-1]
+    if last.connections >= CROWD or CROWD / last.rps > LONGEST_WAIT_S:
+        return None
+    with suppress(NoServerError):
+        about = f"a closed loop of {CROWD} connections"
+        return meet(server, Probe("crowd", about, "failed", {"connections": CROWD}))
+    return None
 
 
 def _loop_s(alone: Point, answers: int = ANSWERS) -> float:

@@ -754,7 +754,7 @@ async def crowd(at: Where, server: Standing, connections: float, seconds: float 
     wrong = {name: count for name, count in facts.outcomes.items() if name not in {"ok", "unfinished"}}
     hits = sum(wrong.values())
     example = str(facts.examples[0]) if facts.examples else ""
-    return Met(hits, hits + facts.ok, facts.outcomes, {}, example)
+    return Met(hits, hits + facts.ok, facts.outcomes, {"connections": connections}, example)
 
 
 HUNDREDTHS = 100
