@@ -622,6 +622,15 @@ PEEWEE = """
 """
 
 
+PEEWEE_LATER = """
+    from playhouse.pool import PooledSqliteDatabase
+    databases = [PooledSqliteDatabase(None) for _ in range(2)]
+    databases[0].init("shop", max_connections=8)
+    databases[1].init("shop", max_connections=300)
+    print([database._max_connections for database in databases])
+"""
+
+
 @pytest.mark.parametrize(
     ("program", "requires", "treatment", "default"),
     [
@@ -631,6 +640,7 @@ PEEWEE = """
         (CLIENTS_OF_HTTPX, (HTTPX,), "client-connections", 100),
         (CLIENTS_OF_TORNADO, ("tornado==6.5.2",), "client-connections", 10),
         (PEEWEE, ("peewee==3.18.3",), "raising-pools", 20),
+        (PEEWEE_LATER, ("peewee==3.18.3",), "raising-pools", 8),
         (PSYCOPG2, ("psycopg2-binary==2.9.11",), "raising-pools", 10),
     ],
 )

@@ -303,6 +303,9 @@ def _raising_pools(giving: Giving, count: int) -> None:
     giving.finder.after("redis.asyncio.connection", redis)
     bounds = [
         Bound("playhouse.pool", "PooledDatabase", "_max_connections"),
+        Bound(
+            "playhouse.pool", "PooledDatabase", "_max_connections", "init"
+        ),  # of one that was made without a name
         Bound("psycopg2.pool", "AbstractConnectionPool", "maxconn"),
     ]
     _set_bounds(giving, name, count, bounds)
