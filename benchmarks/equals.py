@@ -12,7 +12,8 @@ from pathlib import Path
 from racing import results
 
 from velodrome.guest.catalog import stacks
-from velodrome.judge.claims import TAKING, Evidence
+from velodrome.judge.claims import Evidence
+from velodrome.judge.metrics import TAKING
 from velodrome.judge.statistics import Missing, Series
 from velodrome.model.claim import Figure
 from velodrome.model.load import Closed, Load

@@ -15,8 +15,8 @@ from racing import results
 
 from velodrome.guest.catalog import stacks
 from velodrome.judge.before_after import Pairing, Sides
-from velodrome.judge.claims import Cell
 from velodrome.judge.field import Runner, runners
+from velodrome.judge.metrics import Cell
 from velodrome.judge.regression import diff
 from velodrome.model.difference import Change, Diff, Side
 from velodrome.model.measurement import Measurement

@@ -10,9 +10,9 @@ from statistics import fmean, median
 
 from velodrome.guest.stack import Stack
 from velodrome.judge import histograms
-from velodrome.judge.claims import TAKING, Cell
 from velodrome.judge.field import BROKEN, Runner, latency_noise, runners
 from velodrome.judge.histograms import EMPTY, Histogram, decode, merge, values_needed
+from velodrome.judge.metrics import TAKING, Cell
 from velodrome.judge.statistics import (
     FIRST_LOOK,
     LOOKED_AT,

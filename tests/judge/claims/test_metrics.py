@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from tests.judge import made
 
-from velodrome.judge.claims import TAKING, Cell
 from velodrome.judge.field import runners
+from velodrome.judge.metrics import TAKING, Cell
 from velodrome.judge.statistics import NOISE, Series
 from velodrome.model.condition import METRICS, unit_of
 from velodrome.model.load import Closed, Load, Open
