@@ -462,6 +462,31 @@ def test_requests_that_fail_alone_do_not_fail_because_of_others(name: str) -> No
     assert isinstance(catalogue()[name].screen(failing(0.4, alone=0.4)), Absent)
 
 
+@pytest.mark.parametrize(
+    ("text", "share", "suspected"),
+    [
+        ("self.out.flush()", 0.6, True),
+        ("os.fsync(out.fileno())", 0.6, True),
+        ("print(line, flush=True)", 0.6, True),
+        ("self.out.flush()", 0.02, False),
+        ("self.out.write(line)", 0.6, False),
+        ("blueprint(order)", 0.6, False),
+    ],
+)
+def test_a_line_that_has_a_file_written_is_left_out_in_the_treated_arm(
+    text: str, share: float, suspected: bool
+) -> None:
+    line = Called("/srv/shop/audit.py:29", "export", text, share)
+    found = catalogue()["log-cost"].screen(replace(SEEN, watched=replace(QUIET, lines=(line,))))
+    assert isinstance(found, Suspect) == suspected
+    if isinstance(found, Suspect):
+        (experiment,) = found.experiments
+        assert experiment.treatment.give == {
+            "unflushed": [{"file": "/srv/shop/audit.py", "line": 29, "end_line": 29}]
+        }
+        assert experiment.cure.where == line.place
+
+
 def test_a_screen_looks_for_marks_that_the_heartbeat_sets() -> None:
     watched = [watch for seen in SUSPICIOUS.values() for watch in (seen.watched, seen.watched_alone) if watch]
     seen = {mark for watch in watched for mark in watch.shares}

@@ -161,6 +161,7 @@ ILL = (
     Cell("convoy", "beside:in_a_thread", "gil-convoy"),
     Cell("logging", "logging_much:severe", "log-cost"),
     Cell("logging, mild", "logging_much:mild", "log-cost"),
+    Cell("lines of a file, each flushed", "logging_much:of_its_own", "log-cost"),
     Cell("a statement for each row", "rows:severe", "n-plus-one"),
     Cell("a statement for each row, mild", "rows:mild", "n-plus-one"),
     Cell("imports that fail", "importing:severe", "failing-import"),

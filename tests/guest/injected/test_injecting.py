@@ -47,6 +47,34 @@ def test_a_call_is_moved_to_a_thread_and_no_bytecode_of_that_is_kept(injected: I
     assert injected.run(program, {}) == "4\n"
 
 
+def test_calls_that_flush_a_file_or_print_are_left_out_and_others_of_the_same_name_are_made(
+    injected: Injected,
+) -> None:
+    lines = (
+        "def record(file, session):",
+        "    file.flush()",
+        "    print('recorded')",
+        "    return session.flush()",
+    )
+    (injected.app / "shop.py").write_text("\n".join(lines))
+    program = """
+        import os, shop
+        class Session:
+            def flush(self):
+                return 7
+        file = open(os.environ["RECORDS"], "w")
+        file.write("one")
+        print(shop.record(file, Session()), os.path.getsize(os.environ["RECORDS"]))
+    """
+    records = str(injected.seen / "records")
+    sites = [{"file": str(injected.app / "shop.py"), "line": line, "end_line": line} for line in (2, 3, 4)]
+    assert injected.run(program, {}, RECORDS=records) == "recorded\n7 3\n"
+    assert injected.run(program, {"unflushed": sites[2:]}, RECORDS=records) == "recorded\n7 3\n"
+    assert injected.took() == set()
+    assert injected.run(program, {"unflushed": sites}, RECORDS=records) == "7 0\n"
+    assert injected.took() == {"unflushed"}
+
+
 def test_a_call_in_a_method_takes_longer_as_one_in_a_function_does(injected: Injected) -> None:
     method = "class Board:\n    def prices(self):\n        return self.read()\n    def read(self):\n        return 1\n"
     (injected.app / "shop.py").write_text(method)

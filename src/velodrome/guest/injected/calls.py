@@ -1,4 +1,4 @@
-"""Calls in the source of an app, rewritten: made in a thread, or made to take longer. Each is known by its place.
+"""Calls in the source of an app, rewritten: made in a thread, made to take longer, or left out, known by their place.
 
     change = Wrapped(Place(12, 12, 8, 20), "name")     # `f(a, b=c)` becomes `name(f, a, b=c)`
     giving.finder.rewrite("/srv/shop/cart.py", change.visit, {"name": wrapper})
@@ -9,6 +9,8 @@ Without columns (before Python 3.11) the only outermost call that begins on the 
 from __future__ import annotations
 
 import ast
+import io
+import os
 from typing import Any, List
 
 from velodrome.guest.injected.giving import Giving, Treatments, sleep
@@ -18,7 +20,7 @@ THREADS = 64
 """Of the pool that calls are moved to."""
 # In a class, a name that begins with two underscores and does not end so is that of another one.
 IN_THREAD, LONGER = "__velodrome_in_thread__", "__velodrome_longer_%d__"
-IN_GREEN_THREAD = "__velodrome_in_green_thread__"
+IN_GREEN_THREAD, UNLESS_FLUSH = "__velodrome_in_green_thread__", "__velodrome_unless_flush__"
 
 
 class Wrapped(ast.NodeTransformer):
@@ -125,8 +127,23 @@ def _in_green_thread(giving: Giving, sites: Any) -> None:
         giving.finder.rewrite(site["file"], change.visit, {IN_GREEN_THREAD: in_green_thread})
 
 
+def _unflushed(giving: Giving, sites: Any) -> None:
+    """Leave calls out that write what a file has in its buffer, or print; whatever else is called there is called."""
+
+    def unless_flush(func: Any, *args: Any, **named: Any) -> Any:
+        if func not in (print, os.fsync) and not isinstance(getattr(func, "__self__", None), io.IOBase):
+            return func(*args, **named)
+        giving.took("unflushed")
+        return None
+
+    for site in sites:
+        change = Wrapped(Place.of(site), UNLESS_FLUSH)
+        giving.finder.rewrite(site["file"], change.visit, {UNLESS_FLUSH: unless_flush})
+
+
 TREATMENTS: Treatments = {
     "in-thread": _in_thread,
     "longer": _longer,
     "in-green-thread": _in_green_thread,
+    "unflushed": _unflushed,
 }
