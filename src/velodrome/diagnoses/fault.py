@@ -387,12 +387,11 @@ def failing(seen: Symptoms, treatment: Treatment, cure: Cure) -> Screened:
         return Unknown("throughput over connections could not be measured")
     alone = seen.slope.alone
     worst = max(((point.errors, point.connections) for point in seen.slope.points), key=itemgetter(0))
-    for met in (seen.met.get(AT_ONCE_BY), seen.crowded):
-        failed = met.outcomes.get("bad_status", 0) if met is not None else 0
-        if met is not None and worst[0] < FAILS and met.of and met.hits <= failed:
-            worst = max(
-                worst, (failed / met.of, int(met.figures.get("connections", met.of))), key=itemgetter(0)
-            )
+    for met in filter(None, (seen.met.get(AT_ONCE_BY), seen.crowded)):
+        failed = met.outcomes.get("bad_status", 0)
+        if worst[0] < FAILS and met.of and met.hits in {0, failed}:
+            connections = int(met.figures.get("connections", met.of))
+            worst = max(worst, (failed / met.of, connections), key=itemgetter(0))
     errors, connections = worst
     sentence = f"{errors:.1%} of the requests fail with {connections} in flight, {alone.errors:.1%} alone"
     evidence = Evidence(

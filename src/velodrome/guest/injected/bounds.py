@@ -303,9 +303,8 @@ def _raising_pools(giving: Giving, count: int) -> None:
     giving.finder.after("redis.asyncio.connection", redis)
     bounds = [
         Bound("playhouse.pool", "PooledDatabase", "_max_connections"),
-        Bound(
-            "playhouse.pool", "PooledDatabase", "_max_connections", "init"
-        ),  # of one that was made without a name
+        # Of one that was made without a name.
+        Bound("playhouse.pool", "PooledDatabase", "_max_connections", "init"),
         Bound("psycopg2.pool", "AbstractConnectionPool", "maxconn"),
     ]
     _set_bounds(giving, name, count, bounds)
