@@ -187,9 +187,17 @@ def test_work_whose_client_has_left_goes_on_unless_somebody_looks() -> None:
     assert ends.hits <= 4
 
 
-@pytest.mark.parametrize("stays", [True, False])
-def test_what_others_do_for_clients_that_have_left_is_of_what_was_still_to_be_done(stays: bool) -> None:
+@pytest.mark.parametrize(("stays", "beside"), [(True, False), (False, False), (False, True)])
+def test_what_others_do_for_clients_that_have_left_is_of_what_was_still_to_be_done(
+    stays: bool, beside: bool
+) -> None:
+    """What an app does anyway, `beside` its requests, it does as well where no client leaves."""
     steps, requests_s, done = 30, 0.3, [0]
+
+    async def always() -> None:
+        while beside:
+            await asyncio.sleep(0.001)
+            done[0] += 1
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
@@ -203,12 +211,19 @@ def test_what_others_do_for_clients_that_have_left_is_of_what_was_still_to_be_do
     async def both() -> Any:
         server = standing(os.getpid(), worked=lambda: {os.getpid(): done[0]})
         async with await asyncio.start_server(handle, "127.0.0.1", 0) as listening:
-            at = Where("127.0.0.1", listening.sockets[0].getsockname()[1])
-            return await situations.leave(at, server)
+            at = Where("127.0.0.1", listening.sockets[0].getsockname()[1], patience_s=1.0)
+            ticking = asyncio.ensure_future(always())
+            met = await situations.leave(at, server), await situations.leave(at, server, leaves=0)
+            ticking.cancel()
+            return met
 
-    found = asyncio.run(both())
-    assert found.of == 16
-    assert found.hits >= 12 if stays else found.hits <= 4
+    left, calm = asyncio.run(both())
+    assert left.of == calm.of == 16
+    if beside:
+        assert left.hits - calm.hits <= 2
+    else:
+        assert left.hits >= 12 if stays else left.hits <= 4
+        assert calm.hits == 0
 
 
 def test_requests_for_which_nothing_is_computed_are_not_worked_on_for_nobody() -> None:

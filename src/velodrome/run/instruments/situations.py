@@ -602,32 +602,31 @@ LONG_S, WORK_S = 0.05, 0.01
 async def leave(at: Where, server: Standing, leaves: float = 1) -> Met:
     """Have clients leave in the middle of their requests, and count for how many the work goes on all the same.
 
-    By the work that others do for them where there is some (`calls_and_cpu`), else by CPU time; over what as many whole
-    requests would still have taken then.
+    By the work that others do for them where each has some (`calls_and_cpu`), else by CPU time; over what as many whole
+    requests would still have taken then. `leaves` 0: the clients stay, and what is done behind their answers counts.
     """
     usual = await usual_s(at)
     if usual < LONG_S:
         return Met(0, 0, figures={"usual_ms": 1000 * usual})
-    notices_s = min(LEFT_S, usual / 4)
+    leaves_s, notices_s = usual / 3, min(LEFT_S, usual / 4)
 
-    async def work(leaving: bool) -> tuple[float, float, float]:
-        """Return what is done for requests: in all where their clients stay, else after these have left.
+    async def work(*, leaving: bool, whole: bool = False) -> tuple[float, float, float]:
+        """Return what is done for requests, the `whole` of it or from when their clients are gone on.
 
-        And how many seconds had passed until then.
+        And how many seconds they had taken by then.
         """
         async with AsyncExitStack() as opened:
             clients = [await opened.enter_async_context(Client(at, at.patience_s)) for _ in range(IN_FLIGHT)]
             before, began = processes.calls_and_cpu(server), time.monotonic()
             sent = [asyncio.ensure_future(client.request()) for client in clients]
             if leaving:
-                await asyncio.sleep(usual / 3)
+                await asyncio.sleep(leaves_s)
                 for client in clients:
                     client.abort()
-                await asyncio.gather(*sent)
+            await asyncio.gather(*sent)
+            if not whole:
                 await asyncio.sleep(notices_s)
                 before = processes.calls_and_cpu(server)
-            else:
-                await asyncio.gather(*sent)
             passed_s = time.monotonic() - began
         # What goes on has come to its end when nothing has been done for a while.
         until, last = time.monotonic() + at.patience_s, processes.calls_and_cpu(server)
@@ -640,18 +639,23 @@ async def leave(at: Where, server: Standing, leaves: float = 1) -> Met:
         now = processes.calls_and_cpu(server)
         return now[0] - before[0], now[1] - before[1], passed_s
 
-    whole = await work(False)
-    if not whole[0] and whole[1] < IN_FLIGHT * WORK_S:
-        return Met(0, 0, figures={"cpu_ms": 1000 * whole[1] / IN_FLIGHT})
-    after = await work(True) if leaves else (0.0, 0.0, 0.0)
-    left = 1 - after[2] / whole[2]
+    calls, cpu_s, took_s = await work(leaving=False, whole=True)
+    if calls < IN_FLIGHT and cpu_s < IN_FLIGHT * WORK_S:
+        return Met(0, 0, figures={"cpu_ms": 1000 * cpu_s / IN_FLIGHT})
+    calls_after, cpu_s_after, passed_s = await work(leaving=bool(leaves))
+    left = 1 - (passed_s if leaves else leaves_s + notices_s) / took_s
     if left < LEAST_LEFT:
         return Met(0, 0, figures={"usual_ms": 1000 * usual})
-    share = (after[0] / whole[0] if whole[0] else after[1] / whole[1]) / left
+    by_calls = calls >= IN_FLIGHT
+    share = (calls_after / calls if by_calls else cpu_s_after / cpu_s) / left
     hits = min(round(IN_FLIGHT * max(share, 0.0)), IN_FLIGHT)
-    what = f"{after[0]:.0f} {CALLS}" if whole[0] else f"{significant(after[1], 2)} s of CPU"
+    what = f"{calls_after:.0f} {CALLS}" if by_calls else f"{significant(cpu_s_after, 2)} s of CPU"
     return Met(
-        hits, IN_FLIGHT, {}, {"calls": after[0], "cpu_s": after[1]}, f"{what} after their clients had left"
+        hits,
+        IN_FLIGHT,
+        {},
+        {"calls": calls_after, "cpu_s": cpu_s_after},
+        f"{what} after their clients had left",
     )
 
 
