@@ -11,14 +11,14 @@ packages bring further faults by entry points of `velodrome.diagnoses`.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from itertools import pairwise
 from operator import itemgetter
 from typing import Literal
 
 from velodrome.guest import plugins
 from velodrome.guest.injected.bounds import BEYOND
-from velodrome.model.diagnosis import AS_IT_IS, Cure, Evidence, Met, Probe, Treatment
+from velodrome.model.diagnosis import AS_IT_IS, Cure, Evidence, Met, Probe, Treatment, crowd
 from velodrome.model.quantity import Interval, significant
 from velodrome.model.symptoms import Called, Collected, Opened, Setting, Symptoms
 
@@ -399,16 +399,7 @@ def failing(seen: Symptoms, treatment: Treatment, cure: Cure) -> Screened:
     )
     if errors < FAILS or alone.errors > errors / 2:
         return Absent(sentence, (evidence,))
-    probe = Probe(
-        "crowd",
-        f"a closed loop of {connections} connections",
-        "failed",
-        {"connections": connections},
-        seconds=1.0,
-        in_turn=1,
-        worth=FAILS / 2,
-        hides=True,
-    )
+    probe = replace(crowd(connections), worth=FAILS / 2, hides=True)
     experiment = Experiment(treatment, 0, cure, needless=True, probe=probe)
     return Suspect(0.5, sentence, (experiment,), (evidence,), loss=errors)
 

@@ -37,13 +37,8 @@ def _flushed(seen: Symptoms) -> Suspect | None:
     )
     site = {"file": file, "line": int(number), "end_line": int(number)}
     unflushed = Treatment(f"{line.place} left out", {"unflushed": [site]})
-    return Suspect(
-        min(0.9, 0.4 + line.share),
-        said,
-        (Experiment(unflushed, filling(seen), cure, needless=True),),
-        (Evidence("stack", said, vars(line)),),
-        loss=min(line.share, 0.9),
-    )
+    found = Doing(line.share, said, (Evidence("stack", said, vars(line)),), filling(seen), line)
+    return found.suspect(Experiment(unflushed, found.connections, cure, needless=True))
 
 
 def screen(seen: Symptoms) -> Screened:

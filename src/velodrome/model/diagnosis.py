@@ -68,8 +68,8 @@ AS_IT_IS = Treatment()
 LATE_S = 0.008
 """A loop that gives no sign of life for so long is late."""
 BEATING = Treatment("heartbeat", {"heartbeat": {"late_s": LATE_S}})
-WORK_COUNTED = Treatment("work of others counted", {"work-counted": True})
 """With the instrument that shows it."""
+WORK_COUNTED = Treatment("work of others counted", {"work-counted": True})
 COLLECTING = Treatment("collections of garbage timed", {"collections": True})
 
 
@@ -157,6 +157,12 @@ class Probe:
     def calm(self) -> "Probe":
         """The same without the provocation."""
         return replace(self, settings={**self.settings, **self.unprovoked}, unprovoked={})
+
+
+def crowd(connections: int) -> Probe:
+    """Return the situation in which so many requests are kept in flight, and those that fail are counted."""
+    about = f"a closed loop of {connections} connections"
+    return Probe("crowd", about, "failed", {"connections": connections}, in_turn=1)
 
 
 @dataclass(frozen=True)

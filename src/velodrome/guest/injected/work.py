@@ -17,20 +17,19 @@ from velodrome.guest.injected.giving import Giving, Treatments
 from velodrome.guest.injected.loops import is_awaited
 
 COUNTED = "work-counted"
-SLEEPS = (
-    ("asyncio", "sleep"),
-    ("time", "sleep"),
-    ("gevent", "sleep"),
-    ("gevent.time", "sleep"),  # from where gevent takes what it puts in the place of `time.sleep`
-    ("trio", "sleep"),
-    ("anyio", "sleep"),
-    ("tornado.gen", "sleep"),
-)
-READS = (
+WAITS = (
+    ("asyncio", "", ("sleep",)),
+    ("time", "", ("sleep",)),
+    ("gevent", "", ("sleep",)),
+    ("gevent.time", "", ("sleep",)),  # from where gevent takes what it puts in the place of `time.sleep`
+    ("trio", "", ("sleep",)),
+    ("anyio", "", ("sleep",)),
+    ("tornado.gen", "", ("sleep",)),
     ("asyncio.streams", "StreamReader", ("read", "readline", "readexactly", "readuntil")),
     ("socket", "socket", ("recv", "recv_into")),
     ("gevent._socket3", "socket", ("recv", "recv_into")),
 )
+"""Module, class or none, and what waits in it."""
 
 
 class _Count(third_parties.Calls, statements.Timer):
@@ -92,7 +91,7 @@ def _work_counted(giving: Giving, _: bool) -> None:
     def timer_of(_: str) -> Optional[statements.Timer]:
         return count
 
-    def counted(names: Sequence[str], cls: str = "") -> Callable[[Any], None]:
+    def counted(cls: str, names: Sequence[str]) -> Callable[[Any], None]:
         def patch(module: Any) -> None:
             owner = getattr(module, cls) if cls else module
             for name in names:
@@ -102,10 +101,8 @@ def _work_counted(giving: Giving, _: bool) -> None:
 
     third_parties.follow(giving.finder, count)
     statements.follow(giving.finder, timer_of)
-    for module, name in SLEEPS:
-        giving.finder.after(module, counted((name,)))
-    for module, cls, names in READS:
-        giving.finder.after(module, counted(names, cls))
+    for module, cls, names in WAITS:
+        giving.finder.after(module, counted(cls, names))
 
 
 TREATMENTS: Treatments = {COUNTED: _work_counted}

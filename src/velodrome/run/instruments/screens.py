@@ -25,7 +25,8 @@ from pathlib import Path
 from statistics import median
 from urllib.parse import urlsplit
 
-from velodrome.model.diagnosis import Met, Probe, Treatment, slower_third_parties
+from velodrome.model import diagnosis
+from velodrome.model.diagnosis import Met, Treatment, slower_third_parties
 from velodrome.model.errors import NoServerError
 from velodrome.model.measurement import Measurement
 from velodrome.model.symptoms import Point, Reused, Step, Stepped
@@ -189,8 +190,7 @@ def crowd(server: Standing, climbed: Climbed) -> Met | None:
     if last.connections >= CROWD or CROWD / last.rps > LONGEST_WAIT_S:
         return None
     with suppress(NoServerError):
-        about = f"a closed loop of {CROWD} connections"
-        return meet(server, Probe("crowd", about, "failed", {"connections": CROWD}))
+        return meet(server, diagnosis.crowd(CROWD))
     return None
 
 
