@@ -50,7 +50,7 @@ def rate(draw: np.random.Generator, between: float, boots: int) -> Interval:
 
 def cost(draw: np.random.Generator, between: float, boots: int) -> Interval:
     """Return the interval of a cost of one world."""
-    known = Costs(TRUE, Spread(0.06))
+    known = Costs(TRUE, Spread(0.06), alone=True)
     for boot in range(boots):
         start = draw.normal(0, between)
         for _ in range(CONFIRMING_COST):

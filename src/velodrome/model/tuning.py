@@ -254,6 +254,8 @@ class Tuned:
     """Of the whole grid."""
     hosts: tuple[HostShare, ...] = ()
     """Those that measured it, where agents did."""
+    within: float | None = None
+    """By how much, as a part, another that was tried may be better than the best; None: it is not known."""
 
     @property
     def best(self) -> Entry | None:
@@ -430,6 +432,8 @@ class TuneDocument(TypedDict):
     cpus: NotRequired[int]
     ending: TuneEnding
     because: str
+    within: NotRequired[float | None]
+    """By how much, as a part, another that was tried may be better; null: it is not known."""
     sentence: str
     recommended: Tried | None
     runner_up: Tried | None

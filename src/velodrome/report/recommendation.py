@@ -396,6 +396,7 @@ FOR = {
     Goal.CPU: "the least CPU",
     Goal.MEMORY: "the least memory",
 }
+BETTER = {Goal.CAPACITY: "does more", Goal.CPU: "takes less CPU", Goal.MEMORY: "takes less memory"}
 WHY = 64
 """Letters of a reason, cut between words."""
 AFTER = (Purpose.CONFIRM, Purpose.PROOF, Purpose.PASTED)
@@ -481,8 +482,7 @@ def _about(found: Recommendation) -> Iterator[str]:
     tuned, proof = found.tuned, found.proof
     if tuned.runner_up is not None:
         yield f"Runner-up: {visible(found.runner_up)}, {_value(tuned.goal, tuned.runner_up)}."
-    if tuned.ending is TuneEnding.SPENT:
-        yield visible(f"Not settled: {tuned.because.rstrip('.')}.")
+    yield from _how_sure(tuned)
     if proof is not None:
         facts, cpu = proof.load, proof.cpu_us_per_request
         used = proof.server.cpu_s / facts.duration_s if facts.duration_s else 0.0
@@ -605,6 +605,14 @@ def _hosts(tuned: Tuned) -> Iterator[str]:
         yield visible(line)
 
 
+def _how_sure(tuned: Tuned) -> Iterator[str]:
+    if tuned.ending is TuneEnding.SPENT:
+        yield visible(f"Not settled: {tuned.because.rstrip('.')}.")
+    if tuned.within is not None:
+        most = quantity.percent(max(tuned.within, 0.01))
+        yield f"No other setting that was tried {BETTER[tuned.goal]} by more than {most}."
+
+
 def _value(goal: Goal, entry: Entry) -> str:
     if entry.value is None:
         return quantity.MISSING
@@ -629,6 +637,7 @@ def document(found: Recommendation) -> dict[str, Any]:
         "cpus": found.cpus,
         "ending": tuned.ending.value,
         "because": tuned.because,
+        "within": tuned.within,
         "sentence": sentence(found),
         "recommended": _entry(tuned.best, found.title),
         "runner_up": _entry(tuned.runner_up, found.runner_up),

@@ -36,6 +36,7 @@ from velodrome.judge.tuning.knowing import LEAST_BOOTS
 from velodrome.judge.tuning.racing import (
     CONFIRM_S,
     CONFIRMING,
+    CONFIRMING_COST,
     MORE_BOOTS,
     MOST_BOOTS,
     Field,
@@ -257,8 +258,9 @@ def _facts(ask: Ask, measured: Measurement) -> Observation:
 
 PROOF_S = 60.0
 """A proof is so long, or what its part of the budget allows."""
-CONFIRMS = (0.35, 0.45, 130.0)
-"""Of the budget, for the starts that confirm: this part, or of a short budget the next, up to so many seconds."""
+CONFIRMS, CONFIRMS_COST = (0.35, 0.45, 130.0), (0.2, 0.3, 90.0)
+"""Of the budget, for the starts that confirm a rate, or a cost, for which each makes half as many loads: this part, or
+of a short budget the next, up to so many seconds."""
 CHECKING, CHECK_S = 0.1, 25.0
 """Of the budget, for the check with more workers, and how long that takes at most, about."""
 LOOKS = 0.5
@@ -276,6 +278,8 @@ class Budget:
 
     seconds: float
     demands: Demands
+    costs: bool = False
+    """Whether a cost is sought, and not a rate."""
 
     @property
     def proof_s(self) -> float:
@@ -291,7 +295,7 @@ class Budget:
     @property
     def racing_s(self) -> float:
         """When the race has to have ended."""
-        part, more, most_s = CONFIRMS
+        part, more, most_s = CONFIRMS_COST if self.costs else CONFIRMS
         confirms = max(part * self.seconds, min(more * self.seconds, most_s))
         return max(self.confirmed_s - confirms, 0.0)
 
@@ -321,8 +325,9 @@ class Budget:
         left_s = self.confirmed_s - progress.spent_s
         starts = {made.observed.boot for made in progress.made if made.purpose is Purpose.CONFIRM}
         each_s = left_s / max(math.ceil((2 * LEAST_BOOTS - len(starts)) / at_once), 1)
-        load_s = (each_s - START_S) / CONFIRMING - AROUND_S
-        least_s = START_S + CONFIRMING * (LEAST_CONFIRM_S + AROUND_S)
+        loads = CONFIRMING_COST if self.costs else CONFIRMING
+        load_s = (each_s - START_S) / loads - AROUND_S
+        least_s = START_S + loads * (LEAST_CONFIRM_S + AROUND_S)
         return min(max(load_s, LEAST_CONFIRM_S), CONFIRM_S) if left_s > least_s else 0.0
 
     def proves(self, progress: Progress, tried: int) -> float:
@@ -870,7 +875,7 @@ class Replayed:
         self.shared: SharedRace | None = None
         """Where several hosts measure."""
         self.progress = Progress(demands)
-        self.budget = Budget(sought.budget_s or 600.0, demands)
+        self.budget = Budget(sought.budget_s or 600.0, demands, self._wanted.goal is not Goal.CAPACITY)
 
     def over_hosts(self) -> SharedRace:
         """Return what hosts race; from now on they do."""

@@ -161,6 +161,11 @@ class Servers:
         return Observation(load, got, held, why, overdone, alone_ms, cost, memory, grew)
 
 
+def takes_s(load: Ask) -> float:
+    """Return how long a load takes with what is around it."""
+    return load.seconds + (4.0 if load.fresh else 1.0)
+
+
 def regret(servers: Servers, every: Sequence[Candidate], chosen: Candidate) -> float:
     """What the chosen one does less than the best there is, as part of that."""
     best = max(servers.capacity(candidate) for candidate in every)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from statistics import fmean, median
 
 import pytest
-from tests.judge.tuning.servers import APPS, CPUS, App, Servers, candidates, regret, tune
+from tests.judge.tuning.servers import APPS, CPUS, App, Servers, candidates, regret, takes_s, tune
 
 from velodrome.judge.tuning.hosts import SharedRace
 from velodrome.judge.tuning.racing import Loads, confirming, racing
@@ -121,11 +121,6 @@ class Hosts:
         observed = replace(observed, host=host, boot=1000 * sorted(self.hosts).index(host) + observed.boot)
         self.stored.append((candidate, observed))
         return observed
-
-
-def takes_s(load: Ask) -> float:
-    """Return how long a load takes with what is around it."""
-    return load.seconds + (4.0 if load.fresh else 1.0)
 
 
 @pytest.mark.parametrize("speeds", [(1.0, 1.0), (1.0, 0.5), (0.5, 1.0, 1.0)], ids=str)

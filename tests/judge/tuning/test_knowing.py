@@ -116,7 +116,7 @@ def test_the_interval_of_starts_on_several_hosts_covers_the_middle_of_hosts_like
 def test_the_interval_of_a_cost_covers_it_however_noisy_the_machine_is(between: float) -> None:
     draw, worlds, inside = np.random.default_rng(7), 400, 0
     for _ in range(worlds):
-        known = Costs(300.0, Spread(0.06))
+        known = Costs(300.0, Spread(0.06), alone=True)
         for boot in range(3):
             start = draw.normal(0, between)
             for _ in range(2):
@@ -124,3 +124,13 @@ def test_the_interval_of_a_cost_covers_it_however_noisy_the_machine_is(between: 
         found = known.cost(REPORTED)
         inside += found.low <= 300 <= found.high
     assert 0.92 * worlds < inside < 0.98 * worlds
+
+
+def test_a_third_start_does_not_widen_what_is_known_of_a_cost_during_a_race() -> None:
+    spread, widths = Spread(0.06), []
+    known = Costs(300.0, spread)
+    for boot, cost in enumerate((300.0, 310.0, 296.0)):
+        known.pay(cost, boot)
+        found = known.cost(REPORTED)
+        widths.append(found.high / found.low)
+    assert widths == sorted(widths, reverse=True)

@@ -3,12 +3,13 @@
 from dataclasses import replace
 
 import pytest
-from tests.judge.tuning.servers import APPS, CPUS, App, Servers, candidates, regret, tune
+from tests.judge.tuning.servers import APPS, CPUS, App, Servers, candidates, regret, takes_s, tune
 
 from velodrome.judge.tuning.knowing import LEAST_BOOTS
 from velodrome.judge.tuning.racing import (
     MORE_BOOTS,
     MOST_BOOTS,
+    WITHIN,
     Arm,
     Field,
     confirming,
@@ -80,6 +81,44 @@ def test_what_carries_a_rate_with_the_least_is_found(app: App, goal: Goal) -> No
         chosen = found.best.candidate
         bad += servers.capacity(chosen) < 0.95 * rate or cost(chosen) > 1.08 * min(map(cost, able))
     assert bad <= 1
+
+
+@pytest.mark.parametrize("goal", [Goal.CAPACITY, Goal.CPU])
+def test_it_is_settled_where_time_ran_out_and_nobody_can_be_better_by_over_a_tenth(goal: Goal) -> None:
+    settled, worse = 0, 0
+    for seed, app in enumerate(APPS * 2):
+        servers = Servers(app, seed)
+        top = max(servers.capacity(candidate) for candidate in GRID)
+        rate = 0.3 * top if goal is Goal.CPU else 0.0
+
+        def in_time(servers: Servers = servers) -> bool:
+            return sum(takes_s(load) for _, load in servers.loads) < 120
+
+        found = tune(servers, GRID, Wanted(goal, CPUS, rate, most=MOST), in_time)
+        assert found.best is not None
+        assert found.within is not None
+        if found.ending is not TuneEnding.SETTLED:
+            assert found.within > WITHIN or "from start to start" in found.because
+            continue
+        settled += 1
+        assert found.within <= WITHIN
+        able = [candidate for candidate in GRID if servers.capacity(candidate) > rate]
+        least = min(map(servers.cost_us, able))
+        lost = regret(servers, GRID, found.best.candidate)
+        worse += (servers.cost_us(found.best.candidate) / least - 1 if rate else lost) > WITHIN
+    assert settled >= len(APPS)  # of twice as many
+    assert worse <= 1
+
+
+def test_settings_alike_that_were_not_measured_keep_no_search_for_the_least_cpu_open() -> None:
+    servers = Servers(APPS[4], 2)
+    rate = 0.3 * max(servers.capacity(candidate) for candidate in GRID)
+    field = Field(GRID, Wanted(Goal.CPU, CPUS, rate, most=MOST))
+    race(servers, field)
+    for arm in field.arms:
+        alike = [other.upper for other in field.arms if other.trials and arm.is_like(other)]
+        if not arm.trials and alike:
+            assert field.upper(arm) <= 1.05 * max(alike)
 
 
 def test_an_app_that_is_too_slow_for_the_slo_never_holds_and_says_why() -> None:

@@ -383,8 +383,9 @@ class Spread:
 class Costs:
     """What a request costs at one rate; its interval is of the reciprocal of the cost, so that more is better."""
 
-    def __init__(self, forecast: float, spread: Spread) -> None:
-        self._forecast, self._spread = forecast, spread
+    def __init__(self, forecast: float, spread: Spread, *, alone: bool = False) -> None:
+        """`alone`: enough starts are judged by how far they differ themselves, not by what others differ by."""
+        self.forecast, self._spread, self._alone = forecast, spread, alone
         self._logs: dict[int, list[float]] = {}
         """Costs of each start."""
         self._hosts: dict[int, str] = {}
@@ -408,10 +409,10 @@ class Costs:
         means = [math.fsum(logs) / len(logs) for logs in self._logs.values()]
         count = len(means)
         if not count:
-            return Interval(self._forecast / UNMEASURED, self._forecast, self._forecast * UNMEASURED)
+            return Interval(self.forecast / UNMEASURED, self.forecast, self.forecast * UNMEASURED)
         mean = math.fsum(means) / count
         own = math.fsum((value - mean) ** 2 for value in means)
-        if share >= REPORTED and count >= LEAST_BOOTS:
+        if self._alone and count >= LEAST_BOOTS:
             freedom, variance = count - 1.0, own / (count - 1)
         else:
             freedom, variance = self._spread.freedom, self._spread.variance
