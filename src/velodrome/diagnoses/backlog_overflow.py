@@ -4,7 +4,8 @@ from velodrome.diagnoses.fault import Absent, Counting, Fault, Screened, countin
 from velodrome.model.diagnosis import Cure, Probe, Treatment
 from velodrome.model.symptoms import Setting, Symptoms
 
-BURST, CALM = 256, 8
+BURST, CALM, CALMS = 256, 8, 8
+"""Connections at once; otherwise; how often those are repeated, as a queue may fill only now and then."""
 LEAST = 0.05
 GLANCED = 8
 """Connections turned away, from which on it is named."""
@@ -18,7 +19,7 @@ def look(setting: Setting) -> Probe:
         f"{BURST} connections at once",
         "turned away or late by a second",
         {"count": BURST},
-        unprovoked={"count": CALM},
+        unprovoked={"count": CALM, "times": CALMS},
         seconds=3.0,
         worth=0.1,
     )

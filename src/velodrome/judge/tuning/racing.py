@@ -641,11 +641,22 @@ class Field:
         if arm.trials:
             lower = best is not None and arm.known.interval().high < best.lower
             return arm.entry(Fate.BEHIND if lower else Fate.EVEN, arm.broke)
-        if best is not None and arm.upper <= best.mid:
-            return arm.entry(Fate.BY_ARITHMETIC, arm.forecast.arithmetic)
+        if best is not None and self.upper(arm) <= best.mid:
+            return arm.entry(Fate.BY_ARITHMETIC, self._bound(arm))
         alike = next((other for other in self.arms if other.trials and arm.is_like(other)), None)
         why = f"by arithmetic no better than {alike.candidate.label}" if alike else arm.forecast.arithmetic
         return arm.entry(Fate.ALIKE if alike else Fate.UNTRIED, why)
+
+    def _bound(self, arm: Arm) -> str:
+        """Return what lets expect no more of a candidate that was not measured."""
+        least = 1 / self.upper(arm)
+        match self.wanted.goal:
+            case Goal.CPU:
+                return f"a request takes {quantity.number(least)} µs at least, by the look at its stack"
+            case Goal.MEMORY:
+                return f"it has {quantity.memory(least)} at least, by the look at its stack"
+            case _:
+                return arm.forecast.arithmetic
 
     def _nobody(self) -> tuple[TuneEnding, str]:
         """Return why there is no best."""

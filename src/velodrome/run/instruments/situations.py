@@ -179,12 +179,20 @@ async def slow(at: Where, clients: float, requests: float = 16, byte_s: float = 
     return _late(at, answers, usual)
 
 
-async def burst(at: Where, count: float, patience_s: float = 2.5, server: Standing | None = None) -> Met:
-    """Connect many times at once, with a request each, and count those that are turned away or late by a second."""
+async def burst(
+    at: Where, count: float, patience_s: float = 2.5, server: Standing | None = None, *, times: float = 1
+) -> Met:
+    """Connect many times at once, with a request each, and count those that are turned away or late by a second.
+
+    So many `times` in turn, each burst for up to `patience_s` seconds.
+    """
     data = at.with_headers(Connection="close").request
     before = _counter("ListenOverflows", server)
+    address = (at.host, at.port)
     # Not in another thread: that would be in another network.
-    knocks = backlog.burst((at.host, at.port), int(count), data, patience_s)
+    knocks = [
+        knock for _ in range(int(times)) for knock in backlog.burst(address, int(count), data, patience_s)
+    ]
     overflows = _counter("ListenOverflows", server) - before
     slowest = max((knock.ended_s or patience_s for knock in knocks), default=0.0)
     return Met(
