@@ -555,6 +555,7 @@ def test_calls_that_nothing_but_the_load_bounds_hold_no_session() -> None:
         (10, ("asyncpg",), "create_pool(…, max_size=20)"),
         (4, ("psycopg_pool",), "ConnectionPool(…, max_size=8)"),
         (25, ("aiomysql",), "maxsize=50"),
+        (10, ("redis",), "BlockingConnectionPool(…, max_connections=50)"),
     ],
 )
 def test_the_pool_is_named_that_has_so_many_connections_or_is_there(
@@ -564,6 +565,8 @@ def test_the_pool_is_named_that_has_so_many_connections_or_is_there(
     found = catalogue()["pool-exhausted"].screen(seen)
     assert isinstance(found, Suspect)
     assert cure in found.experiments[0].cure.after
+    if "redis" in libraries:  # whose connections no request keeps
+        return
     assert isinstance(catalogue()["session-held"].screen(replace(seen, stepped=slower(110.0, 50.0))), Suspect)
 
 

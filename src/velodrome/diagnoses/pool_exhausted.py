@@ -46,6 +46,8 @@ POOLS = {
 }
 """Those that a treatment makes larger; where several packages are imported the first is likelier to be the app's own.
 SQLAlchemy's is 5, and 10 of overflow."""
+REDIS = Pool("redis-py's pool that waits", 50, "BlockingConnectionPool(…, max_connections={})")
+"""No request keeps a connection of it between two commands."""
 DEFAULT = POOLS["sqlalchemy"].default
 
 
@@ -53,10 +55,10 @@ def screen(seen: Symptoms) -> Screened:
     """Look for a plateau while nothing computes, in an app with a pool."""
     if seen.watched is None:
         return no_plateau(seen) or Unknown("what it imports could not be seen")
-    imported = list(pools_of(seen.watched.libraries))
+    imported = [*pools_of(seen.watched.libraries), *([REDIS] if "redis" in seen.watched.libraries else ())]
     if not imported:
         return Absent(
-            "no package is imported whose pool can be treated: SQLAlchemy, asyncpg, psycopg_pool, aiomysql"
+            "no package is imported whose pool can be treated: SQLAlchemy, asyncpg, psycopg_pool, aiomysql, redis"
         )
     if (bound := no_plateau(seen)) is not None:
         return bound
@@ -104,7 +106,8 @@ fault = Fault(
     "throughput stops while nothing computes: requests wait for a database connection; release earlier, or size it",
     ("hindsight#2942", "langflow#14340"),
     "Requests wait for a connection of the pool.",
-    "With a larger pool throughput goes on rising. Pools of SQLAlchemy, asyncpg, psycopg and aiomysql can be treated.",
+    "With a larger pool throughput goes on rising. Pools of SQLAlchemy, asyncpg, psycopg, aiomysql and "
+    "redis-py can be treated.",
     screen,
     glance=glance,
 )

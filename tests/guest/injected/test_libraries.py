@@ -543,6 +543,13 @@ AIOMYSQL = """
 
     asyncio.run(main())
 """
+REDIS = """
+    from redis import BlockingConnectionPool
+    from redis.asyncio import BlockingConnectionPool as Later
+    waiting = [BlockingConnectionPool(max_connections=8), Later(max_connections=8)]
+    most = {pool.max_connections for pool in waiting} | {waiting[0].pool.qsize()}
+    print([*most, BlockingConnectionPool(max_connections=300).pool.qsize()])
+"""
 PSYCOPG2 = """
     from psycopg2.pool import SimpleConnectionPool, ThreadedConnectionPool
     print([SimpleConnectionPool(0, 10).maxconn, ThreadedConnectionPool(0, 300).maxconn])
@@ -637,6 +644,7 @@ PEEWEE_LATER = """
         (ASYNCPG, ("asyncpg==0.31.0",), "database-pools", 10),
         (PSYCOPG, ("psycopg[binary]==3.2.13", "psycopg-pool==3.2.8"), "database-pools", 4),
         (AIOMYSQL, ("aiomysql==0.3.2",), "database-pools", 10),
+        (REDIS, ("redis==6.4.0",), "database-pools", 8),
         (CLIENTS_OF_HTTPX, (HTTPX,), "client-connections", 100),
         (CLIENTS_OF_TORNADO, ("tornado==6.5.2",), "client-connections", 10),
         (PEEWEE, ("peewee==3.18.3",), "raising-pools", 20),
@@ -656,6 +664,14 @@ def test_pools_that_are_smaller_are_made_larger_and_others_are_left(
 JINJA = """
     from jinja2 import Environment
     build = lambda: Environment().from_string("{{ a }}" * 40)
+"""
+BOTTLE = """
+    from bottle import SimpleTemplate
+    build = lambda: SimpleTemplate("{{a}} " * 40).render(a=1)
+"""
+TORNADO_TEMPLATE = """
+    from tornado.template import Template
+    build = lambda: Template("{{ a }}" * 40)
 """
 PYDANTIC = """
     from typing import Dict, List, Union
@@ -736,6 +752,8 @@ BUILT_WHEN_WARM = """
     ("kind", "program", "requires"),
     [
         ("template", JINJA, ("jinja2==3.1.6",)),
+        ("template", BOTTLE, ("bottle==0.13.4",)),
+        ("template", TORNADO_TEMPLATE, ("tornado==6.5.2",)),
         ("model", PYDANTIC, ("pydantic==2.12.4",)),
         ("schema", JSONSCHEMA, ("jsonschema==4.25.1",)),
         ("settings", SETTINGS, ("pydantic-settings==2.12.0",)),

@@ -171,7 +171,10 @@ def _set_bounds(
 
 
 def _database_pools(giving: Giving, count: int) -> None:
-    """Have pools of database connections that hold fewer hold so many: SQLAlchemy, asyncpg, psycopg_pool, aiomysql."""
+    """Have pools of connections to databases that hold fewer hold so many.
+
+    SQLAlchemy's, asyncpg's, psycopg_pool's, aiomysql's, and those of redis-py that wait.
+    """
     name = "database-pools"
     raised = Raised(giving, name)
 
@@ -235,6 +238,34 @@ def _database_pools(giving: Giving, count: int) -> None:
         raised.look_after(f"psycopg_pool.{where}", cls, "_maybe_grow_pool", lambda pool: int(pool._nconns))
     bounds = [Bound("asyncpg.pool", "Pool", "_maxsize"), Bound("psycopg_pool.base", "BasePool", "_max_size")]
     _set_bounds(giving, name, count, bounds, raised=raised)
+    _waiting_redis(giving, name, count, raised)
+
+
+def _waiting_redis(giving: Giving, name: str, count: int, raised: Raised) -> None:
+    """Have pools of redis-py that wait for a connection hold so many."""
+
+    def patch(module: Any) -> None:
+        before = module.BlockingConnectionPool.__init__
+
+        @wraps(before)
+        def init(self: Any, *args: Any, **more: Any) -> None:
+            before(self, *args, **more)
+            if self.max_connections < count:
+                raised.remember(self, self.max_connections)
+                self.max_connections = count
+                self.reset()  # that of threads has a place for each connection
+                giving.took(name)
+
+        module.BlockingConnectionPool.__init__ = init
+
+    for where, used in (("redis", "_connections"), ("redis.asyncio", "_in_use_connections")):
+        giving.finder.after(where + ".connection", patch)
+        raised.look_after(
+            where + ".connection",
+            "BlockingConnectionPool",
+            "get_connection",
+            lambda pool, used=used: len(getattr(pool, used)),  # type: ignore[misc]
+        )
 
 
 def _client_connections(giving: Giving, count: int) -> None:

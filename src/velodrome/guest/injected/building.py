@@ -42,19 +42,25 @@ class Builder(NamedTuple):
         before: Optional[Any] = vars(owner).get(self.function) if owner is not None else None
         if before is None:
             return
-        plain = before.__func__ if isinstance(before, (classmethod, staticmethod)) else before
+        # A property that keeps what it computed has its function as `func`.
+        plain = getattr(before, "func", getattr(before, "__func__", before))
 
         @wraps(plain)
         def built(*args: Any, **named: Any) -> Any:
             return around(plain, args, named)
 
-        setattr(owner, self.function, type(before)(built) if plain is not before else built)
+        if hasattr(before, "func"):
+            before.func = built
+        else:
+            setattr(owner, self.function, type(before)(built) if plain is not before else built)
 
 
 BUILDERS = (
     Builder("template", "jinja2.environment", "compile", "Environment"),
     Builder("template", "mako.template", "_compile_text"),
     Builder("template", "django.template.base", "compile_nodelist", "Template"),
+    Builder("template", "bottle", "co", "SimpleTemplate"),
+    Builder("template", "tornado.template", "__init__", "Template"),
     # Below what looks at the frames of its callers for names.
     Builder("model", "pydantic._internal._model_construction", "complete_model_class"),
     Builder("model", "pydantic.type_adapter", "_init_core_attrs", "TypeAdapter"),

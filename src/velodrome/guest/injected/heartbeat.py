@@ -123,6 +123,7 @@ LIBRARIES = (
     "logging",
     "numpy",
     "psycopg_pool",
+    "redis",
     "requests",
     "sqlalchemy",
     "torch",
