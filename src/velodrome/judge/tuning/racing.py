@@ -31,7 +31,16 @@ from statistics import median
 
 from velodrome.judge.search.holding import ALONE_S
 from velodrome.judge.tuning.forecasting import crowd, enough, forecast, look_of, with_fewer_slots
-from velodrome.judge.tuning.knowing import LEAST_BOOTS, REPORTED, Confirmed, Costs, Known, Rates, Spread
+from velodrome.judge.tuning.knowing import (
+    LEAST_BOOTS,
+    RACING,
+    REPORTED,
+    Confirmed,
+    Costs,
+    Known,
+    Rates,
+    Spread,
+)
 from velodrome.judge.words import list_names
 from velodrome.model import quantity
 from velodrome.model.measurement import Purpose
@@ -239,8 +248,9 @@ VARIES = 1.5
 INDIFFERENT = 0.03
 """Better by less than this is not better: repeats on a small machine differ by it."""
 WITHIN = 0.1
-"""Nobody else may be better by more than this, or nothing is settled. In 480 simulated searches of five and ten minutes
-(starts that differ by 4 and 8 %), of those so settled three chose a setting that does over 10 % less than the best."""
+"""Where time ran out, nobody else may be better by more than this, or nothing is settled. Of 480 simulated searches of
+five and ten minutes (`benchmarks/tune_settling.py`) 380 are settled so, and 214 where nobody may be better by
+`INDIFFERENT`; four of the 380 chose a setting that is more than 10 % behind the best."""
 FIRST = 0.8
 """Of a forecast, the rate that is tried first while nobody leads."""
 UNSEEN = 1.6
@@ -578,8 +588,9 @@ class Field:
         ended = self._what_was_spent(out_of_time or late)
         untried = late or any(arm.out is None for arm in self.arms)
         best = self.best
-        rivals = [rival for rival in self.rivals() if rival is not best and self.contends(rival)]
-        within = self._within(best) if best is not None and not late else None
+        better, within = self._may_be_better(best) if best is not None else {}, None
+        if best is not None and best.starts >= LEAST_BOOTS and not late:
+            within = max(better.values(), default=0.0)
         second = next(
             (finalist for finalist in self.finalists if finalist is not best and finalist.ever_held), None
         )
@@ -591,10 +602,11 @@ class Field:
             if untried and (out_of_time or late) and ending is TuneEnding.NEVER:
                 ending, why = TuneEnding.CANNOT, f"after {ended} no rate had held: {why}"
         else:
-            why = _unsure(best)
-            if not why and (late or (rivals and (within is None or within > WITHIN))):
-                named = list_names([rival.candidate.label for rival in rivals])
-                why = f"after {ended} others may be as good{f': {named}' if named else ''}"
+            why, rivals = _unsure(best), [name for name, share in better.items() if share > WITHIN]
+            if not any(self.contends(rival) for rival in self.rivals() if rival is not best):
+                rivals = []  # the race came to its end
+            if not why and (late or rivals):
+                why = f"after {ended} others may be as good{f': {list_names(rivals)}' if rivals else ''}"
             ending = TuneEnding.SPENT if why else TuneEnding.SETTLED
         return Tuned(
             self.wanted.goal,
@@ -607,20 +619,23 @@ class Field:
             within=within,
         )
 
-    def _within(self, best: Arm) -> float | None:
-        """Return by how much, as a part, any other may be better than the best; None: the best is not known.
+    def _may_be_better(self, best: Arm) -> dict[str, float]:
+        """Return by how much, as a part, each other candidate may be better than the best, by its name.
 
-        A candidate that was not measured is as good as those it is like by arithmetic.
+        A candidate that was not measured is as good as those it is like by arithmetic, and not among them.
         """
-        if best.starts < LEAST_BOOTS:
-            return None
         tried = [arm for arm in self.arms if arm.trials]
         others = [arm for arm in self.arms if arm is not best and arm.out is None and not arm.capped]
         others = [arm for arm in others if arm.trials or not any(map(arm.is_like, tried))]
-        better = max(map(self.upper, others), default=0.0) / best.reported.mid
-        if isinstance(best.known, Costs):
-            return max(1 - 1 / better, 0.0) if better else 0.0
-        return max(better - 1, 0.0)
+        found = {}
+        for arm in others:
+            confirmed = arm.confirmed if arm.starts >= LEAST_BOOTS else None
+            upper = confirmed.interval(RACING).high if confirmed is not None else self.upper(arm)
+            times = upper / best.reported.mid
+            found[arm.candidate.label] = max(
+                1 - 1 / times if isinstance(best.known, Costs) else times - 1, 0.0
+            )
+        return found
 
     def _what_was_spent(self, out_of_time: bool) -> str:
         """Return what it was that was spent."""
