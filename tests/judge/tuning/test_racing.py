@@ -213,6 +213,7 @@ def test_a_generator_that_gives_out_near_the_top_is_reported_with_the_best_so_fa
     assert found.best is not None
     assert servers.capacity(found.best.candidate) > 0.7 * top
     assert found.ending is TuneEnding.SPENT
+    assert found.within is None
     assert "generator" in found.because
 
 

@@ -589,7 +589,8 @@ class Field:
         untried = late or any(arm.out is None for arm in self.arms)
         best = self.best
         better, within = self._may_be_better(best) if best is not None else {}, None
-        if best is not None and best.starts >= LEAST_BOOTS and not late:
+        unknown = late or any(arm.capped and arm.out is None for arm in self.arms)
+        if best is not None and best.starts >= LEAST_BOOTS and not unknown:
             within = max(better.values(), default=0.0)
         second = next(
             (finalist for finalist in self.finalists if finalist is not best and finalist.ever_held), None
