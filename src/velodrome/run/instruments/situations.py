@@ -618,10 +618,11 @@ async def leave(at: Where, server: Standing, leaves: float = 1) -> Met:
         return Met(0, 0, figures={"usual_ms": 1000 * usual})
     leaves_s, notices_s = usual / 3, min(LEFT_S, usual / 4)
 
-    async def work(*, leaving: bool, whole: bool = False) -> tuple[float, float, float]:
-        """Return what is done for requests, the `whole` of it or from when their clients are gone on.
+    async def work(*, leaving: bool, takes_s: float | None = None) -> tuple[float, float, float]:
+        """Return what is done for requests: from when their clients are gone on, or all of it.
 
-        And how many seconds they had taken by then.
+        And how many seconds they had taken by then. `takes_s`: what they take if nobody leaves; None finds out. A
+        request that waits first does nothing for long, and then goes on: nothing is over before.
         """
         async with AsyncExitStack() as opened:
             clients = [await opened.enter_async_context(Client(at, at.patience_s)) for _ in range(IN_FLIGHT)]
@@ -632,10 +633,11 @@ async def leave(at: Where, server: Standing, leaves: float = 1) -> Met:
                 for client in clients:
                     client.abort()
             await asyncio.gather(*sent)
-            if not whole:
+            if takes_s is not None:
                 await asyncio.sleep(notices_s)
                 before = processes.calls_and_cpu(server)
             passed_s = time.monotonic() - began
+            await asyncio.sleep((takes_s or 0.0) - passed_s)
         # What goes on has come to its end when nothing has been done for a while.
         until, last = time.monotonic() + at.patience_s, processes.calls_and_cpu(server)
         while time.monotonic() < until:
@@ -647,10 +649,10 @@ async def leave(at: Where, server: Standing, leaves: float = 1) -> Met:
         now = processes.calls_and_cpu(server)
         return now[0] - before[0], now[1] - before[1], passed_s
 
-    calls, cpu_s, took_s = await work(leaving=False, whole=True)
+    calls, cpu_s, took_s = await work(leaving=False)
     if calls < IN_FLIGHT and cpu_s < IN_FLIGHT * WORK_S:
         return Met(0, 0, figures={"cpu_ms": 1000 * cpu_s / IN_FLIGHT})
-    calls_after, cpu_s_after, passed_s = await work(leaving=bool(leaves))
+    calls_after, cpu_s_after, passed_s = await work(leaving=bool(leaves), takes_s=took_s)
     left = 1 - (passed_s if leaves else leaves_s + notices_s) / took_s
     if left < LEAST_LEFT:
         return Met(0, 0, figures={"usual_ms": 1000 * usual})
