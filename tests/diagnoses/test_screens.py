@@ -35,7 +35,7 @@ from velodrome.diagnoses.fault import Absent, Experiment, Suspect, Unknown, cata
 from velodrome.diagnoses.pool_exhausted import POOLS
 from velodrome.guest.injected.building import KINDS, MARK
 from velodrome.guest.injected.heartbeat import LIBRARIES, NATIVE
-from velodrome.guest.injected.marks import MARKS, WAITS
+from velodrome.guest.injected.marks import BACKGROUND, MARKS, WAITS
 from velodrome.guest.injected.statements import OPENING
 from velodrome.guest.injected.treating import TREATMENTS
 from velodrome.model.diagnosis import AS_IT_IS, Cure, Met, Probe
@@ -113,6 +113,14 @@ SUSPICIOUS = {
     ),
     "nofile": meeting("nofile", 64, 64, limit=256),
     "throttled": replace(meeting("throttled", 9, 10, cpus=1.02), server_cpus=2),
+    "background-work": replace(
+        meeting("background-work", 33, 100),
+        watched=replace(
+            QUIET,
+            at_once={BACKGROUND: 0.3},
+            callers={BACKGROUND: (Called("/srv/shop/rates.py:40", "refresh", "rank(rows)", 0.9),)},
+        ),
+    ),
     "arenas": meeting("arenas", 60, 120, bytes=6e7, arenas=8),
     "shared-epoll": meeting("shared-epoll", 2, 3),
     "fork-after-init": replace(SEEN, watched=replace(QUIET, left_behind=frozenset({"sender"}))),

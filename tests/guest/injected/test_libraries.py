@@ -499,7 +499,7 @@ PRICES = """
             print([await call(b"d") for _ in range(4)])
     asyncio.run(main())
     print(len(peers))
-    server.stop(None)
+    server.stop(5).wait()  # None cancels, which clients that are still closing log
 """
 
 

@@ -53,6 +53,7 @@ from typing import (
 )
 
 from velodrome.guest.injected import building, gathering, marks, sockets, statements
+from velodrome.guest.injected.background import begun_by_app
 from velodrome.guest.injected.places import Place, position
 
 _own_random = Random()
@@ -567,15 +568,26 @@ class Heart:
                 continue
             busy_with, spent = marks.busy_with(frame), seconds
             waits = idle or not (busy_with or own)
-            if waits or ident in self._ran_s:  # of such a thread the clock is read each time
+            background = begun_by_app(getattr(threading, "_active", {}).get(ident), is_own)
+            if waits or background or ident in self._ran_s:  # of such a thread the clock is read each time
                 computed = self._computed(ident, seconds)
                 spent = computed if waits else seconds
+                if background:
+                    name = marks.BACKGROUND
+                    self._samples[name] = self._samples.get(name, 0.0) + computed
+                    self._saw_call(name, own, computed)
             self._samples["all"] = self._samples.get("all", 0.0) + spent
             self._saw_call(marks.OWN, own, spent)
             for name, outermost in busy_with.items():
                 self._samples[name] = self._samples.get(name, 0.0) + spent
                 self._saw_call(name, marks.called_from(name, outermost, is_own), spent)
-        counts: Dict[str, int] = {NATIVE: max(0, _threads_of_kernel() - len(frames))}
+        self._count_threads(len(frames))
+        self._samplings += 1
+        if not self._samplings % EVERY_TASKS:
+            self._sample_tasks()
+
+    def _count_threads(self, of_python: int) -> None:
+        counts: Dict[str, int] = {NATIVE: max(0, _threads_of_kernel() - of_python)}
         # Not `enumerate`, whose lock gevent makes one that switches greenlets.
         for thread in list(getattr(threading, "_active", {}).values()):
             for pool in POOLS:
@@ -583,9 +595,6 @@ class Heart:
                     counts[pool] = counts.get(pool, 0) + 1
         for pool, count in counts.items():
             self._threads[pool] = max(self._threads.get(pool, 0), count)
-        self._samplings += 1
-        if not self._samplings % EVERY_TASKS:
-            self._sample_tasks()
 
     def _computed(self, ident: int, seconds: float) -> float:
         """Return for how much of the last seconds a thread computed; where the system does not say, all of them.

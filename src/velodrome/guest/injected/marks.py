@@ -108,6 +108,8 @@ MARKS = (
 )
 OWN = "own code"
 """Of the app, as if it were a mark: whatever a thread is in, the innermost line of it that is on the stack."""
+BACKGROUND = "background"
+"""Threads that the app's own code starts to run its own code, as if it were a mark: for how long they compute."""
 NEAREST = ("importing",)
 """Marks whose nearest caller is named: the line of whichever package, and not the app's own behind it."""
 LOOP = "watched"

@@ -21,6 +21,7 @@ from typing import Mapping
 from velodrome.guest.injected import (
     allocations,
     around_app,
+    background,
     bounds,
     building,
     calls,
@@ -107,6 +108,7 @@ TREATMENTS: Treatments = {
     "collections": _collections,
     **allocations.TREATMENTS,
     **around_app.TREATMENTS,
+    **background.TREATMENTS,
     **bounds.TREATMENTS,
     **building.TREATMENTS,
     **calls.TREATMENTS,

@@ -25,6 +25,8 @@ from itertools import combinations
 from operator import attrgetter
 from typing import NamedTuple, TypeVar
 
+import psutil
+
 from velodrome.model.diagnosis import Met, Probe
 from velodrome.model.errors import NoServerError
 from velodrome.model.load import Closed, Load
@@ -449,6 +451,38 @@ async def arenas(at: Where, server: Standing, bursts: float = 2, connections: fl
         {"arenas": float(count), "bytes": within},
         f"{count} arenas",
     )
+
+
+async def rest(at: Where, server: Standing) -> Met:
+    """Count the hundredths of a CPU that the server's processes use while no request is in flight.
+
+    Where they use some, it is counted for longer, from then on: what requests left to be done comes to its end.
+    """
+    await asyncio.sleep(CALM_S)
+    pids = processes.tree(server.booted.server.pid)
+    serving = set(pids) - processes.helpers(server)
+    share = await _computes(serving, AT_REST_S)
+    if share >= SOME_CPU:
+        share = await _computes(serving, LONGER_AT_REST_S)
+    return Met(round(100 * min(share, 1.0)), 100, {}, {"cpus": share})
+
+
+async def _computes(pids: Iterable[int], seconds: float) -> float:
+    """Return how many CPUs processes use in the next seconds."""
+
+    def cpu_s() -> float:
+        used = 0.0
+        for pid in pids:
+            with suppress(psutil.Error, OSError):
+                used += sum(psutil.Process(pid).cpu_times()[:2])
+        return used
+
+    before, began = cpu_s(), time.monotonic()
+    await asyncio.sleep(seconds)
+    return max(cpu_s() - before, 0.0) / (time.monotonic() - began)
+
+
+AT_REST_S, LONGER_AT_REST_S, SOME_CPU = 1.0, 4.0, 0.05
 
 
 async def swell(
@@ -894,6 +928,6 @@ SITUATIONS: Mapping[str, Callable[..., Awaitable[Met]]] = {
     one.__name__: one
     for one in (
         *(reuse, idle, slow, burst, canary, again, spread, upload, stop, leave, renew, grow, crowd, hang),
-        *(lateness, recycle, storm, wall, quota, arenas, swell, stampede, epolls, worn),
+        *(lateness, recycle, storm, wall, quota, arenas, rest, swell, stampede, epolls, worn),
     )
 }
