@@ -1311,3 +1311,11 @@ def test_connections_that_a_request_opens_are_suspected_by_their_line_and_are_no
         assert found.experiments[0].cure.where == opened.place
         assert opened.text in found.why
     assert isinstance(catalogue()["n-plus-one"].screen(seen), Absent)
+
+
+@pytest.mark.parametrize("name", ["serial-awaits", "serial-gather"])
+def test_nothing_is_awaited_in_turn_where_no_event_loop_runs(name: str) -> None:
+    screen = catalogue()[name].screen
+    assert isinstance(screen(replace(SEEN, watched=replace(QUIET, loop=""), watched_alone=None)), Absent)
+    assert isinstance(screen(replace(SEEN, watched_alone=None)), Unknown)
+    assert isinstance(screen(replace(SEEN, watched=None, watched_alone=None)), Unknown)

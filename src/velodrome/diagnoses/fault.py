@@ -241,6 +241,14 @@ def stops_at(seen: Symptoms, limit: int) -> str:
     )
 
 
+WITHOUT_LOOP = "no event loop runs in its processes, so nothing in them is awaited"
+
+
+def without_loop(seen: Symptoms) -> bool:
+    """Return whether no event loop runs in its processes, as far as a heartbeat saw."""
+    return seen.watched is not None and seen.watched.seconds > 0 and not seen.watched.loop
+
+
 def lacks(seen: Symptoms, package: str) -> bool:
     """Return whether figures of another command come with a list of the app's packages, and this is not among them."""
     packages = seen.counted.packages if seen.counted else frozenset()

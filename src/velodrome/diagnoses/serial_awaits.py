@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from velodrome.diagnoses.fault import (
+    WITHOUT_LOOP,
     Absent,
     Experiment,
     Fault,
@@ -11,6 +12,7 @@ from velodrome.diagnoses.fault import (
     Suspect,
     Unknown,
     third_party_evidence,
+    without_loop,
 )
 from velodrome.model.diagnosis import Cure, Evidence, Treatment
 from velodrome.model.quantity import significant
@@ -25,19 +27,24 @@ SEQUENCE = 1.5
 
 def screen(seen: Symptoms) -> Screened:
     """Look for awaits beside each other in which a request that is alone spends its time."""
-    watched = seen.watched_alone
-    if watched is None or not watched.looked_s:
+    watched, awaits = seen.watched_alone, not without_loop(seen)
+    if awaits and (watched is None or not watched.looked_s):
         return Unknown("where a request that is alone waits could not be seen")
-    found = _places(watched)
+    found = _places(watched) if awaits and watched is not None else {}
     evidence = third_party_evidence(seen)
-    follows = seen.stepped is not None and seen.stepped.in_sequence >= SEQUENCE
     if not found:
-        if follows and seen.stepped is not None:
+        if seen.stepped is not None and seen.stepped.in_sequence >= SEQUENCE:
             return Unknown(
                 f"a request makes {significant(seen.stepped.in_sequence, 2)} calls of third parties one after the "
                 "other, and whether they need each other cannot be seen from outside"
             )
-        return Absent("a request does not wait in awaits that could be made at the same time", evidence)
+        why = (
+            "a request does not wait in awaits that could be made at the same time"
+            if awaits
+            else WITHOUT_LOOP
+        )
+        return Absent(why, evidence)
+    assert watched is not None
     run, waits = max(found.items(), key=lambda item: sum(wait.seconds for wait in item[1]))
     share = min(sum(wait.seconds for wait in waits) / watched.looked_s, 1.0)
     sentence = f"a request that is alone waits for {share:.0%} of the time at {run.place}: {run.before}"

@@ -1,6 +1,15 @@
 """gather() over one session of a database: it carries one statement at a time, so nothing is gained."""
 
-from velodrome.diagnoses.fault import Absent, Experiment, Fault, Screened, Suspect, Unknown
+from velodrome.diagnoses.fault import (
+    WITHOUT_LOOP,
+    Absent,
+    Experiment,
+    Fault,
+    Screened,
+    Suspect,
+    Unknown,
+    without_loop,
+)
 from velodrome.model.diagnosis import Cure, Evidence, Treatment
 from velodrome.model.quantity import significant
 from velodrome.model.symptoms import Symptoms, Waits, Watched
@@ -13,6 +22,8 @@ MOSTLY, LEAST = 0.5, 0.1
 
 def screen(seen: Symptoms) -> Screened:
     """Look for several tasks of one request that wait in sessions of SQLAlchemy at once."""
+    if without_loop(seen):
+        return Absent(WITHOUT_LOOP)
     watched = seen.watched_alone
     if watched is None or not watched.looked_s:
         return Unknown("where a request that is alone waits could not be seen")
