@@ -1319,3 +1319,9 @@ def test_nothing_is_awaited_in_turn_where_no_event_loop_runs(name: str) -> None:
     assert isinstance(screen(replace(SEEN, watched=replace(QUIET, loop=""), watched_alone=None)), Absent)
     assert isinstance(screen(replace(SEEN, watched_alone=None)), Unknown)
     assert isinstance(screen(replace(SEEN, watched=None, watched_alone=None)), Unknown)
+
+
+def test_where_no_connection_could_be_kept_idle_none_is_why_requests_are_late() -> None:
+    screen = catalogue()["limit-concurrency"].screen
+    assert isinstance(screen(meeting("limit-concurrency", 16, kept=63.0)), Suspect)
+    assert isinstance(screen(meeting("limit-concurrency", 16, kept=1.0)), Absent)

@@ -11,6 +11,8 @@ KNOBS = ("limit_concurrency", "connections")
 RAISED = 2048
 NEAR = 0.1
 """Share by which requests in flight may be fewer than the limit where some are refused."""
+FEWEST = 4
+"""Connections that are idle, at least, for these to be why: no limit is as small."""
 LEAST = 0.5
 """Share of the requests beside idle connections that have to be late or refused."""
 
@@ -37,6 +39,9 @@ def screen(seen: Symptoms) -> Screened:
     found = counting(seen, "limit-concurrency", probe, LEAST)
     if not isinstance(found, Counting):
         return found
+    kept = found.met.figures.get("kept", FEWEST)
+    if kept < FEWEST:
+        return Absent(f"{found.said}, of which {kept:.0f} could be opened", found.evidence)
     knob = next((one for one in KNOBS if one in seen.setting.knobs), "")
     before = (
         f"--knob {knob}={seen.setting.knobs[knob]}" if knob else "a limit that idle connections count against"
