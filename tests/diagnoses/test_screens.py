@@ -68,6 +68,7 @@ HASHING = replace(
 EMIT = Frame("/usr/lib/python3.12/logging/__init__.py", 1110, "emit")
 LOGGING = replace(WAITING, stack=(EMIT, *WAITING.stack))
 EACH_ROW = Statement("SELECT a FROM t WHERE id = ?", "/srv/shop/cart.py:7", "cart", "read(item)", 20.0, 1.5)
+PAUSED = Statement("PAUSE", "/srv/shop/locks.py:12", "take", "with redis.lock(name):", 0.3, 9.0)
 
 
 def sending(*statements: Statement) -> Symptoms:
@@ -113,6 +114,11 @@ SUSPICIOUS = {
     ),
     "nofile": meeting("nofile", 64, 64, limit=256),
     "throttled": replace(meeting("throttled", 9, 10, cpus=1.02), server_cpus=2),
+    "polling": replace(
+        SEEN,
+        watched=replace(QUIET, pauses=(PAUSED,), followed_s=3.0, rps=100.0),
+        watched_alone=replace(QUIET, followed_s=1.0, rps=30.0),
+    ),
     "background-work": replace(
         meeting("background-work", 33, 100),
         watched=replace(
@@ -1325,3 +1331,20 @@ def test_where_no_connection_could_be_kept_idle_none_is_why_requests_are_late() 
     screen = catalogue()["limit-concurrency"].screen
     assert isinstance(screen(meeting("limit-concurrency", 16, kept=63.0)), Suspect)
     assert isinstance(screen(meeting("limit-concurrency", 16, kept=1.0)), Absent)
+
+
+def test_pauses_that_a_request_also_makes_alone_are_no_wait_for_others() -> None:
+    seen, screen = SUSPICIOUS["polling"], catalogue()["polling"].screen
+    assert seen.watched is not None
+    assert seen.watched_alone is not None
+    suspect = screen(seen)
+    assert isinstance(suspect, Suspect)
+    assert [experiment.treatment.give["pauses-shorter"]["times"] for experiment in suspect.experiments] == [
+        0.1,
+        2.0,
+    ]
+    alone = replace(seen.watched_alone, pauses=(replace(PAUSED, seconds=0.9),))
+    assert isinstance(screen(replace(seen, watched_alone=alone)), Absent)
+    short = replace(seen.watched, pauses=(replace(PAUSED, seconds=0.3),))
+    assert isinstance(screen(replace(seen, watched=short)), Absent)
+    assert isinstance(screen(replace(seen, watched_alone=None)), Unknown)

@@ -280,7 +280,7 @@ class Watched:
     statements: tuple[Statement, ...] = ()
     """Sent to databases, by their normalized text and place, those that took longest first."""
     followed_s: float = 0.0
-    """Of the load, for how long `statements` were followed."""
+    """Of the load, for how long `statements` and `pauses` were followed."""
     connects: Mapping[str, int] = field(default_factory=dict)
     """Connections that its processes opened in `connected_s`, by host and port."""
     ports: int = 0
@@ -298,6 +298,8 @@ class Watched:
     their stacks are mostly of where they wait for the interpreter's lock."""
     lasted_s: float = 0.0
     """From when to when it was watched: `seconds` are those of all processes together."""
+    pauses: tuple[Statement, ...] = ()
+    """Sleeps of requests, by the line of the app's own code that makes them, those that took longest first."""
 
     @property
     def called(self) -> Mapping[str, Called]:

@@ -12,19 +12,13 @@ import os
 import sys
 from typing import Any, Callable, Dict, Optional, Sequence
 
-from velodrome.guest.injected import statements, third_parties
+from velodrome.guest.injected import pauses, statements, third_parties
 from velodrome.guest.injected.giving import Giving, Treatments
 from velodrome.guest.injected.loops import is_awaited
 
 COUNTED = "work-counted"
 WAITS = (
-    ("asyncio", "", ("sleep",)),
-    ("time", "", ("sleep",)),
-    ("gevent", "", ("sleep",)),
-    ("gevent.time", "", ("sleep",)),  # from where gevent takes what it puts in the place of `time.sleep`
-    ("trio", "", ("sleep",)),
-    ("anyio", "", ("sleep",)),
-    ("tornado.gen", "", ("sleep",)),
+    *((module, "", ("sleep",)) for module in pauses.SLEEPS),
     ("asyncio.streams", "StreamReader", ("read", "readline", "readexactly", "readuntil")),
     ("socket", "socket", ("recv", "recv_into")),
     ("gevent._socket3", "socket", ("recv", "recv_into")),

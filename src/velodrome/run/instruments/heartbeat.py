@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from velodrome.guest.injected.marks import OWN
+from velodrome.guest.injected.pauses import PAUSE
 from velodrome.model.diagnosis import Collection, Sampled, Stall, Timeline
 from velodrome.model.measurement import Measurement
 from velodrome.model.symptoms import Called, Collected, Frame, HeldUp, Run, Statement, Waits, Watched
@@ -328,7 +329,7 @@ class Seen:
             HeldUp(stack, took, ran, blocked, int(times))
             for stack, (took, ran, blocked, times) in self.held.items()
         ]
-        collected = self.garbage.most(self.end - self.begin)
+        collected, sent = self.garbage.most(self.end - self.begin), self.sent.statements(rps)
         return Watched(
             seconds=served,
             loop=self.loop,
@@ -347,7 +348,8 @@ class Seen:
             looked_s=self.looked_s,
             waits=tuple(sorted(self.waits.values(), key=lambda wait: -wait.seconds)[:STACKS]),
             waiting=self.waiting,
-            statements=self.sent.statements(rps),
+            statements=tuple(one for one in sent if one.normalized != PAUSE),
+            pauses=tuple(one for one in sent if one.normalized == PAUSE),
             followed_s=self.sent.span_s,
             connects=self.connects,
             ports=self.ports,
