@@ -114,7 +114,7 @@ SUSPICIOUS = {
     ),
     "nofile": meeting("nofile", 64, 64, limit=256),
     "throttled": replace(meeting("throttled", 9, 10, cpus=1.02), server_cpus=2),
-    "polling": replace(
+    "pauses": replace(
         SEEN,
         watched=replace(QUIET, pauses=(PAUSED,), followed_s=3.0, rps=100.0),
         watched_alone=replace(QUIET, followed_s=1.0, rps=30.0),
@@ -1334,7 +1334,7 @@ def test_where_no_connection_could_be_kept_idle_none_is_why_requests_are_late() 
 
 
 def test_pauses_that_a_request_also_makes_alone_are_no_wait_for_others() -> None:
-    seen, screen = SUSPICIOUS["polling"], catalogue()["polling"].screen
+    seen, screen = SUSPICIOUS["pauses"], catalogue()["pauses"].screen
     assert seen.watched is not None
     assert seen.watched_alone is not None
     suspect = screen(seen)
@@ -1348,3 +1348,16 @@ def test_pauses_that_a_request_also_makes_alone_are_no_wait_for_others() -> None
     short = replace(seen.watched, pauses=(replace(PAUSED, seconds=0.3),))
     assert isinstance(screen(replace(seen, watched=short)), Absent)
     assert isinstance(screen(replace(seen, watched_alone=None)), Unknown)
+
+
+def test_pauses_of_few_requests_are_suspected_where_others_wait_for_what_these_keep() -> None:
+    screen = catalogue()["pauses"].screen
+    retried = replace(PAUSED, each=0.05, seconds=6.0)
+    queue = Waits("/srv/shop/rates.py:49", "rate", "async with self._slots:", 9.0, 24)
+    watched = replace(QUIET, pauses=(retried,), waits=(queue,), followed_s=3.0, rps=100.0)
+    alone = replace(QUIET, pauses=(replace(retried, seconds=0.6),), followed_s=1.0, rps=30.0)
+    seen = replace(SEEN, watched=watched, watched_alone=alone)
+    assert isinstance(screen(seen), Suspect)
+    assert isinstance(screen(replace(seen, watched=replace(watched, waits=()))), Absent)
+    of_each = replace(watched, pauses=(replace(retried, each=1.0),))
+    assert isinstance(screen(replace(seen, watched=of_each)), Absent), "what each request does anyway"

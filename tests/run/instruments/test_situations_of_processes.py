@@ -596,9 +596,10 @@ def test_cold_requests_that_each_do_the_work_are_a_stampede_and_those_without_a_
     assert (found.hits, found.of) == (hits, of)
 
 
+@pytest.mark.parametrize("always", [0, 2], ids=["kept here", "kept by others"])
 @pytest.mark.parametrize(("together", "hits"), [(1, 45), (0, 0)])
 def test_what_is_kept_for_a_while_is_done_by_all_that_come_when_it_has_expired(
-    together: float, hits: int
+    together: float, hits: int, always: int
 ) -> None:
     """What is kept expires by the number of the request, so that no burst is half behind that on a busy machine."""
     numbers = itertools.count()
@@ -609,6 +610,7 @@ def test_what_is_kept_for_a_while_is_done_by_all_that_come_when_it_has_expired(
         is_usual = b"?" not in await reader.readuntil(b"\r\n\r\n")
         number = next(numbers) if is_usual else 0
         burst = number if number < 3 else 3 + (number - 3) // life_cycle.IN_FLIGHT
+        calls += always
         if is_usual and burst > filled:
             calls += 1
             await asyncio.sleep(0.2)  # the others of a burst have come by then
