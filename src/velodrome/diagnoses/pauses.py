@@ -15,6 +15,7 @@ FEW = 0.5
 SHORTER, LONGER = 0.1, 2.0
 """Times as long as they are, in the two experiments."""
 SECONDS = 2.0
+METRICS = ("rps", "p50_ms")
 
 
 def screen(seen: Symptoms) -> Screened:
@@ -35,12 +36,13 @@ def screen(seen: Symptoms) -> Screened:
     long = [pause for pause in watched.pauses if _at_once(watched, pause) >= AT_ONCE]
     for pause in long:  # the longest first
         if usual.get(pause.place, 0.0) <= ALONE * _each_s(watched, pause):
-            return _suspect(seen, pause, text(pause), _for_others(pause))
+            return _suspect(seen, pause, text(pause), _for_others(pause), (*METRICS, "p99_ms"))
     queue = watched.longest_queue
     for pause in long:
         if queue is not None and queue.place != pause.place and pause.each <= FEW and not seen.computes:
             waiting = f"; up to {queue.most} others wait at {queue.place} ({queue.text})"
-            return _suspect(seen, pause, text(pause) + waiting, _meanwhile(pause, queue.place))
+            # Not by the p99, which is of those that make the pause.
+            return _suspect(seen, pause, text(pause) + waiting, _meanwhile(pause, queue.place), METRICS)
     if not watched.pauses:
         return Absent("requests make no pauses")
     return Absent(text(watched.pauses[0]))
@@ -73,14 +75,15 @@ def _meanwhile(pause: Statement, queue: str) -> Cure:
     )
 
 
-def _suspect(seen: Symptoms, pause: Statement, sentence: str, cure: Cure) -> Suspect:
+def _suspect(
+    seen: Symptoms, pause: Statement, sentence: str, cure: Cure, metrics: tuple[str, ...]
+) -> Suspect:
     file, _, line = pause.place.rpartition(":")
 
     def taking(times: float) -> Treatment:
         about = f"pauses at {pause.place} take {significant(times)} times as long"
         return Treatment(about, {TOOK: {"file": file, "line": int(line), "times": times}})
 
-    metrics = ("rps", "p50_ms", "p99_ms")
     connections = filling(seen)
     experiments = (
         Experiment(taking(SHORTER), connections, cure, metrics, refutes=False, seconds=SECONDS),

@@ -1,8 +1,7 @@
-"""`pauses`: a request that finds a lock taken sleeps and looks again; cured by a lock that wakes it. Slots kept in one."""
+"""`pauses`: requests that find a lock taken sleep and look again, or sleep with a slot; cured by who wakes, or gives."""
 
 import asyncio
 import threading
-import time
 
 from answering import answering
 
