@@ -119,6 +119,7 @@ SUSPICIOUS = {
         watched=replace(QUIET, pauses=(PAUSED,), followed_s=3.0, rps=100.0),
         watched_alone=replace(QUIET, followed_s=1.0, rps=30.0),
     ),
+    "slows-with-age": replace(SEEN, slope=replace(rising(8), lasts=0.5)),
     "background-work": replace(
         meeting("background-work", 33, 100),
         watched=replace(
@@ -1361,3 +1362,10 @@ def test_pauses_of_few_requests_are_suspected_where_others_wait_for_what_these_k
     assert isinstance(screen(replace(seen, watched=replace(watched, waits=()))), Absent)
     of_each = replace(watched, pauses=(replace(retried, each=1.0),))
     assert isinstance(screen(replace(seen, watched=of_each)), Absent), "what each request does anyway"
+
+
+def test_throughput_that_lasts_or_was_measured_once_is_no_fault_of_age() -> None:
+    screen = catalogue()["slows-with-age"].screen
+    assert isinstance(screen(replace(SEEN, slope=replace(rising(8), lasts=0.9))), Absent)
+    assert isinstance(screen(replace(SEEN, slope=replace(rising(8), lasts=None))), Unknown)
+    assert isinstance(screen(replace(SEEN, slope=None)), Unknown)

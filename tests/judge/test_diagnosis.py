@@ -51,6 +51,14 @@ def test_a_dose_costs_no_more_than_the_server_could_have_without_the_fault() -> 
     assert effect(Interval(1e6, 1e6, 1e6)) == effect(None)
 
 
+def test_a_slope_lasts_as_far_as_its_ends_do_as_much_as_they_did_at_first() -> None:
+    points = [Point(1, 100.0, 0.2, 4), Point(8, 400.0, 0.9, 4)]
+    assert slope(points, [(100.0, 400.0), (90.0, 200.0)]).lasts == pytest.approx(0.5)
+    assert slope(points, [(100.0, 400.0), (60.0, 390.0)]).lasts == pytest.approx(0.6)
+    assert slope(points, [(100.0, 400.0)]).lasts is None, "not measured again"
+    assert slope(points, [(100.0, 400.0), (99.0, 400.0)], ended=True).lasts == 0
+
+
 def test_arms_that_are_alike_are_no_cause() -> None:
     assert (
         ruled(judge_arms(arms([100, 102, 98, 101], [101, 100, 99, 102]), ("rps",), "cure"))

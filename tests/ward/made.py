@@ -59,7 +59,7 @@ def rising(k: float, cpus: float = 0.2, most: int = 256) -> Slope:
     counts = [count for count in (1, 2, 4, 8, 16, 32, 64, 128, 256, 512) if count <= most]
     points = tuple(Point(count, 20 * min(count, k), cpus * min(count, k) / k, 4) for count in counts)
     knee = next(point.connections for point in points if point.rps >= 19 * min(k, most))
-    return Slope(points, Interval(0.97 * k, k, 1.03 * k), knee, rises=k >= most)
+    return Slope(points, Interval(0.97 * k, k, 1.03 * k), knee, rises=k >= most, lasts=1.0)
 
 
 def slower(alone_ms: float, rps: float, connections: int = 64, cpus: float = 0.2) -> Stepped:

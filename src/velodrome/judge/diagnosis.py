@@ -49,16 +49,26 @@ MOST_SHARES = (0.85, 0.9, 0.95)
 the fault costs nearly twice the time, hardly any is left without it, and how little is not known."""
 
 
-def slope(points: Sequence[Point], pairs: Sequence[tuple[float, float]], *, cut: bool = False) -> Slope:
+def slope(
+    points: Sequence[Point],
+    pairs: Sequence[tuple[float, float]],
+    *,
+    cut: bool = False,
+    ended: bool = False,
+) -> Slope:
     """Return how throughput rises; `pairs` are throughputs of one connection and of the plateau. Neither is empty.
 
-    `cut`: there was no time for more connections.
+    `cut`: there was no time for more connections; `ended`: the server answered nothing right any more when it was to be
+    measured again, and the pairs are of another one.
     """
     top = max(points, key=lambda point: point.rps)
     knee = next(point.connections for point in points if point.rps >= KNEE * top.rps)
     rises = len(points) > 1 and points[-1].rps > RISES_BY * max(point.rps for point in points[:-1])
     alone, plateau = (Series(dict(enumerate(side))) for side in zip(*pairs, strict=True))
-    return Slope(tuple(points), estimate(Two(alone, plateau), CALM).shown, knee, rises, cut)
+    lasts = 0.0 if ended else None
+    if len(pairs) > 1 and not ended:
+        lasts = min(pairs[-1][0] / max(points[0].rps, 1e-9), pairs[-1][1] / max(top.rps, 1e-9))
+    return Slope(tuple(points), estimate(Two(alone, plateau), CALM).shown, knee, rises, cut, lasts)
 
 
 def disturbances(loads: Sequence[Sequence[Flag]]) -> tuple[Disturbance, ...]:

@@ -51,6 +51,8 @@ class Slope:
     """Whether throughput still rose at the most connections."""
     cut: bool = False
     """Whether there was no time for more connections."""
+    lasts: float | None = None
+    """Throughput at the end, over what it was with as many connections at first; None: it was not measured again."""
 
     @property
     def plateau(self) -> Point:

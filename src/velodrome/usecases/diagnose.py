@@ -546,7 +546,7 @@ class Case:
         stack = self._lab.stacks[self._trial.contestant.stack]
         climbed = screens.Climbed((), "")
         pairs: tuple[tuple[float, float], ...] = ()
-        reused: Reused | None = None
+        reused, ended = None, False
         looks = self._looks()
         as_it_is = self._slopes[0] if self._slopes else None
         also = as_it_is.plateau.connections if as_it_is else 0  # what is left is judged there (`unexplained`)
@@ -569,7 +569,7 @@ class Case:
                 try:
                     pairs = screens.ends(server, climbed)
                 except NoServerError as error:
-                    died = f"with the most throughput: {error.reason}"
+                    died, ended = f"with the most throughput: {error.reason}", True
                 self._in_use = server.in_use()
             self._meet_worn(server)
             looks = self._likely_first(looks, server)
@@ -592,7 +592,7 @@ class Case:
                     self._in_use = server.in_use()
                     looks = self._look(server, looks, failed)
         self._look_on_fresh_servers(looks, failed)
-        return judge.slope(climbed.points, pairs, cut=climbed.cut), reused
+        return judge.slope(climbed.points, pairs, cut=climbed.cut, ended=ended), reused
 
     def _refuse_slow(self, server: Standing) -> None:
         """Refuse an app for whose screens the budget is too short. Raises TooSlowError, NoServerError.

@@ -647,3 +647,17 @@ def test_what_waits_on_a_server_that_answered_many_is_counted_and_what_computes_
         worn = asyncio.run(situations.worn(at, server, requests=20, usual_ms=10))
     assert worn.share == share
     assert (worn.of >= 4, worn.figures["answered"]) == (True, 20)
+
+
+@pytest.mark.parametrize(("requests", "keeps", "lost"), [(700, 0.5, 88), (0, 0.5, 50), (700, 1.0, 0)])
+def test_the_throughput_that_a_server_loses_by_answering_is_counted(
+    requests: float, keeps: float, lost: int
+) -> None:
+    rates = iter([1000 * keeps**load for load in range(9)])
+
+    def carry(_connections: int, seconds: float) -> Any:
+        return SimpleNamespace(load=SimpleNamespace(ok=next(rates) * seconds))
+
+    server = standing(os.getpid(), run_closed_loop=carry)
+    found = asyncio.run(situations.age(Where("127.0.0.1", 1), server, 8, requests))
+    assert (found.hits, found.of) == (lost, 100)

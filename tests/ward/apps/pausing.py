@@ -1,4 +1,4 @@
-"""`pauses`: requests that find a lock taken sleep and look again, or sleep with a slot; cured by who wakes, or gives."""
+"""`pauses`: requests that find a lock taken sleep and look again, or sleep with a slot."""
 
 import asyncio
 import threading

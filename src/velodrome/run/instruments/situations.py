@@ -912,6 +912,37 @@ async def worn(
     )
 
 
+AGEING_S = 10.0
+"""For how long at most requests are answered between two loads."""
+
+
+async def age(
+    at: Where, server: Standing, connections: float, requests: float = 0, load_s: float = 1.0
+) -> Met:
+    """Measure a closed loop, and once more after so many requests, and count the hundredths of throughput that it lost.
+
+    Loads in which nothing is answered right have none.
+    """
+
+    def rps() -> float:
+        try:
+            return float(server.run_closed_loop(int(connections), load_s).load.ok) / load_s
+        except NoServerError:
+            return 0.0
+
+    fresh = rps()
+    answered, until = 0.0, time.monotonic() + AGEING_S
+    while answered < requests and time.monotonic() < until:
+        now = rps()
+        answered += now * load_s
+        if not now:
+            break
+    aged = rps()
+    lost = min(max(1 - aged / fresh, 0.0), 1.0) if fresh else 0.0
+    sentence = f"{significant(fresh)}/s at first, {significant(aged)}/s after {answered:.0f} more requests"
+    return Met(round(100 * lost), 100 if fresh else 0, {}, {"fresh_rps": fresh, "aged_rps": aged}, sentence)
+
+
 # --- What they share.
 
 
@@ -933,6 +964,6 @@ SITUATIONS: Mapping[str, Callable[..., Awaitable[Met]]] = {
     one.__name__: one
     for one in (
         *(reuse, idle, slow, burst, canary, again, spread, upload, stop, leave, renew, grow, crowd, hang),
-        *(lateness, recycle, storm, wall, quota, arenas, rest, swell, stampede, epolls, worn),
+        *(lateness, recycle, storm, wall, quota, arenas, rest, swell, stampede, epolls, worn, age),
     )
 }
