@@ -31,7 +31,7 @@ import velodrome.diagnoses
 from velodrome.diagnoses.blocking_call import in_a_thread
 from velodrome.diagnoses.built_per_request import BUILT
 from velodrome.diagnoses.connector_limit import CLIENTS
-from velodrome.diagnoses.fault import Absent, Experiment, Suspect, Unknown, catalogue, no_plateau
+from velodrome.diagnoses.fault import Absent, Experiment, Suspect, Unknown, catalogue, filling, no_plateau
 from velodrome.diagnoses.pool_exhausted import POOLS
 from velodrome.guest.injected.building import KINDS, MARK
 from velodrome.guest.injected.heartbeat import LIBRARIES, NATIVE
@@ -1369,3 +1369,9 @@ def test_throughput_that_lasts_or_was_measured_once_is_no_fault_of_age() -> None
     assert isinstance(screen(replace(SEEN, slope=replace(rising(8), lasts=0.9))), Absent)
     assert isinstance(screen(replace(SEEN, slope=replace(rising(8), lasts=None))), Unknown)
     assert isinstance(screen(replace(SEEN, slope=None)), Unknown)
+
+
+def test_no_more_connections_fill_a_server_than_it_answers() -> None:
+    assert filling(SEEN) >= 8
+    assert SEEN.slope is not None
+    assert filling(replace(SEEN, slope=replace(SEEN.slope, bears=2))) == 2

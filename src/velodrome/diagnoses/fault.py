@@ -525,10 +525,15 @@ def opens_again(seen: Symptoms) -> Opened | None:
 
 
 def filling(seen: Symptoms) -> int:
-    """Return how many connections fill the server, and some more; where throughput falls, as many as it takes."""
+    """Return how many connections fill the server, and some more; where throughput falls, as many as it takes.
+
+    No more than it bears: where nothing is answered right there is nothing to compare.
+    """
     slope = seen.slope
     if slope is None:
         return 2 * LEAST_CONNECTIONS
+    if slope.bears:
+        return slope.bears
     falls = slope.falls.connections if slope.falls else 0
     return min(max(2 * slope.knee, falls, LEAST_CONNECTIONS), MOST_CONNECTIONS)
 

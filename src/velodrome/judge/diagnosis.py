@@ -54,12 +54,13 @@ def slope(
     pairs: Sequence[tuple[float, float]],
     *,
     cut: bool = False,
+    died: bool = False,
     ended: bool = False,
 ) -> Slope:
     """Return how throughput rises; `pairs` are throughputs of one connection and of the plateau. Neither is empty.
 
-    `cut`: there was no time for more connections; `ended`: the server answered nothing right any more when it was to be
-    measured again, and the pairs are of another one.
+    `cut`: there was no time for more connections; `died`: with more nothing was answered right; `ended`: the server
+    answered nothing right any more when it was to be measured again, and the pairs are of another one.
     """
     top = max(points, key=lambda point: point.rps)
     knee = next(point.connections for point in points if point.rps >= KNEE * top.rps)
@@ -68,7 +69,10 @@ def slope(
     lasts = 0.0 if ended else None
     if len(pairs) > 1 and not ended:
         lasts = min(pairs[-1][0] / max(points[0].rps, 1e-9), pairs[-1][1] / max(top.rps, 1e-9))
-    return Slope(tuple(points), estimate(Two(alone, plateau), CALM).shown, knee, rises, cut, lasts)
+    bears = points[-1].connections if died else 0
+    return Slope(
+        tuple(points), estimate(Two(alone, plateau), CALM).shown, knee, rises, cut, bears=bears, lasts=lasts
+    )
 
 
 def disturbances(loads: Sequence[Sequence[Flag]]) -> tuple[Disturbance, ...]:

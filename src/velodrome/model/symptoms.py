@@ -51,6 +51,8 @@ class Slope:
     """Whether throughput still rose at the most connections."""
     cut: bool = False
     """Whether there was no time for more connections."""
+    bears: int = 0
+    """Connections with which it still answers, where it answers nothing right with more; 0: with any number."""
     lasts: float | None = None
     """Throughput at the end, over what it was with as many connections at first; None: it was not measured again."""
 

@@ -592,7 +592,10 @@ class Case:
                     self._in_use = server.in_use()
                     looks = self._look(server, looks, failed)
         self._look_on_fresh_servers(looks, failed)
-        return judge.slope(climbed.points, pairs, cut=climbed.cut, ended=ended), reused
+        return (
+            judge.slope(climbed.points, pairs, cut=climbed.cut, died=bool(climbed.died), ended=ended),
+            reused,
+        )
 
     def _refuse_slow(self, server: Standing) -> None:
         """Refuse an app for whose screens the budget is too short. Raises TooSlowError, NoServerError.
