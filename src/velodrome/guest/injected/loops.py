@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from inspect import CO_COROUTINE
+from inspect import CO_COROUTINE, unwrap
 from typing import Any
 
 
@@ -17,6 +17,6 @@ def running_loop() -> Any:
 
 
 def is_awaited(function: Any) -> bool:
-    """Whether a function is an `async def`."""
-    code = getattr(function, "__code__", None)
+    """Whether a function is an `async def`, or stands in the place of one."""
+    code = getattr(unwrap(function), "__code__", None)
     return code is not None and bool(code.co_flags & CO_COROUTINE)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from functools import wraps
 from typing import Any, Callable, Mapping, Optional
 
 from velodrome.guest.injected.background import begun_by_app
@@ -58,6 +59,7 @@ def follow(finder: Finder, timer_of: TimerOf) -> None:
             finally:
                 timer.end()
 
+        @wraps(before)
         def sleep(*args: Any, **named: Any) -> Any:
             timer = timer_of(PAUSE) if any(args[:1]) and _serves() else None
             if timer is None:
@@ -84,6 +86,7 @@ def _shorter(giving: Giving, how: Mapping[str, Any]) -> None:
     """Have those at one place take so many times as long."""
 
     def shortened(before: Sleep) -> Sleep:
+        @wraps(before)
         def sleep(*args: Any, **named: Any) -> Any:
             if args and _is_at(how) and _serves():
                 giving.took(TOOK)
