@@ -5,13 +5,14 @@ import threading
 
 from answering import answering
 
-HELD_S, PAUSE_S, SLOTS = 0.003, 0.1, 4
+CALL_S, HELD_S, PAUSE_S, SLOTS = 0.02, 0.003, 0.1, 4
 
 
 def polling():
     taken = threading.Lock()
 
     async def take():
+        await asyncio.sleep(CALL_S)
         while not taken.acquire(blocking=False):
             await asyncio.sleep(PAUSE_S)
         try:
@@ -27,6 +28,7 @@ def waking():
 
     async def take():
         taken.append(asyncio.Lock()) if not taken else None
+        await asyncio.sleep(CALL_S)
         async with taken[0]:
             await asyncio.sleep(HELD_S)
 
