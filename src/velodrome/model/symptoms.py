@@ -298,6 +298,10 @@ class Watched:
     their stacks are mostly of where they wait for the interpreter's lock."""
     lasted_s: float = 0.0
     """From when to when it was watched: `seconds` are those of all processes together."""
+    ended: tuple[Called, ...] = ()
+    """Where the app's own code ended a process that serves, most often first; the shares are of `ends`."""
+    ends: int = 0
+    """How often it did."""
 
     @property
     def called(self) -> Mapping[str, Called]:

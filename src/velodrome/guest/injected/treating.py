@@ -29,6 +29,7 @@ from velodrome.guest.injected import (
     libraries,
     life,
     locks,
+    own_ends,
     sockets,
     statements,
     third_parties,
@@ -88,6 +89,7 @@ def _heartbeat(giving: Giving, how: Mapping[str, float]) -> None:
     giving.finder.after("socket", heart.watch_connects)
     giving.finder.after("uvloop", lambda module: heart.watch_connects_of(module.Loop))
     statements.follow(giving.finder, heart.timer_of)
+    own_ends.follow(giving.finder, heart.ends)
     for kind in building.KINDS:
         building.follow(giving.finder, kind, heart.watch_builder(building.MARK % kind))
     os.register_at_fork(before=heart.forks, after_in_child=heart.forked)
@@ -116,6 +118,7 @@ TREATMENTS: Treatments = {
     **libraries.TREATMENTS,
     **life.TREATMENTS,
     **locks.TREATMENTS,
+    **own_ends.TREATMENTS,
     **sockets.TREATMENTS,
     **statements.TREATMENTS,
     **third_parties.TREATMENTS,
