@@ -128,6 +128,14 @@ SUSPICIOUS = {
             callers={BACKGROUND: (Called("/srv/shop/rates.py:40", "refresh", "rank(rows)", 0.9),)},
         ),
     ),
+    "own-ends": replace(
+        SEEN,
+        watched=replace(
+            QUIET,
+            ends=1,
+            ended=(Called("/srv/shop/guard.py:9", "check", "os.kill(os.getpid(), signal.SIGTERM)", 1.0),),
+        ),
+    ),
     "arenas": meeting("arenas", 60, 120, bytes=6e7, arenas=8),
     "shared-epoll": meeting("shared-epoll", 2, 3),
     "fork-after-init": replace(SEEN, watched=replace(QUIET, left_behind=frozenset({"sender"}))),
@@ -500,6 +508,14 @@ def test_a_line_that_has_a_file_written_is_left_out_in_the_treated_arm(
             "unflushed": [{"file": "/srv/shop/audit.py", "line": 29, "end_line": 29}]
         }
         assert experiment.cure.where == line.place
+
+
+def test_a_process_that_ends_before_anything_was_seen_of_it_is_no_reason_to_know_nothing() -> None:
+    seen = SUSPICIOUS["own-ends"]
+    assert seen.watched is not None
+    found = catalogue()["own-ends"].screen(replace(seen, watched=replace(seen.watched, seconds=0.0)))
+    assert isinstance(found, Suspect)
+    assert found.experiments[0].cure.where == "/srv/shop/guard.py:9"
 
 
 def test_a_screen_looks_for_marks_that_the_heartbeat_sets() -> None:

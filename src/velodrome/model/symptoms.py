@@ -304,6 +304,10 @@ class Watched:
     """From when to when it was watched: `seconds` are those of all processes together."""
     pauses: tuple[Statement, ...] = ()
     """Sleeps of requests, by the line of the app's own code that makes them, those that took longest first."""
+    ended: tuple[Called, ...] = ()
+    """Where the app's own code ended a process that serves, most often first; the shares are of `ends`."""
+    ends: int = 0
+    """How often it did."""
 
     @property
     def called(self) -> Mapping[str, Called]:

@@ -177,6 +177,21 @@ def test_a_master_without_a_loop_has_no_share_in_the_time_of_its_workers() -> No
     assert read_heartbeats([master, master], 10, 11).seconds == 1.0
 
 
+def test_ends_of_processes_are_counted_by_place_though_nothing_was_seen_of_them() -> None:
+    guard = {"ended": "os.kill", "file": "/srv/guard.py", "line": 9, "function": "check", "text": "kill()"}
+    other = {**guard, "ended": "os._exit", "line": 4}
+    lines = [
+        {**one, "at": at}
+        for one, at in ((guard, 10.1), (other, 10.2), (guard, 10.3), (guard, 10.4), (guard, 11.1))
+    ]
+    found = read_heartbeats(lines, 10, 11)
+    assert (found.ends, found.seconds) == (4, 0.0)
+    assert found.ended == (
+        Called("/srv/guard.py:9", "check", "kill()", 0.75),
+        Called("/srv/guard.py:4", "check", "kill()", 0.25),
+    )
+
+
 @pytest.mark.parametrize(
     "line",
     [
@@ -187,6 +202,7 @@ def test_a_master_without_a_loop_has_no_share_in_the_time_of_its_workers() -> No
         {"at": 10.5, "stall": 0.0, "places": [{"frames": [{"file": "x"}], "seconds": 1}]},
         {"at": 10.5, "seen": 0.0, "samples": None},
         {"at": 10.5, "gc": None},
+        {"at": 10.5, "ended": "os.kill", "file": "/srv/guard.py"},
     ],
 )
 def test_lines_that_are_no_heartbeats_are_passed_over(line: dict[str, object]) -> None:

@@ -11,9 +11,9 @@ comes afterwards, names the callback alone and cannot tell the two apart.
 
 `heart-<pid>.jsonl` in the folder gets a line for each time the loop was late (`stall`), and every half second one on
 what was seen since (`seen`): among that where the tasks of asyncio wait, by the innermost await of the app's own, and
-how often the process connected to whom. `gc-<pid>.jsonl` gets one for each collection of garbage that took a
-millisecond (`Collections`, which also works without a heartbeat). Times are seconds of `time.monotonic`, which all
-processes of a machine share on Linux.
+how often the process connected to whom. When the app's own code ends the process it gets one more (`ended`).
+`gc-<pid>.jsonl` gets one for each collection of garbage that took a millisecond (`Collections`, which also works
+without a heartbeat). Times are seconds of `time.monotonic`, which all processes of a machine share on Linux.
 """
 
 from __future__ import annotations
@@ -447,6 +447,12 @@ class Heart:
     def spent_in(self, sent: Sent, seconds: float) -> None:
         """Note that a statement ran for so long."""
         self._statements.append((sent, Spent(seconds, 0)))
+
+    def ends(self, name: str, code: CodeType, instruction: int) -> bool:
+        """Tell at once by what the app's own code is about to end this process, and let it."""
+        with suppress(OSError):
+            self._write({"ended": name, "at": monotonic(), **_source(code, instruction)})
+        return False
 
     def _begin(self, loop: Loop) -> Loop:
         # One that a thread runs within another one (by a greenlet, for one call) holds up what that one serves.

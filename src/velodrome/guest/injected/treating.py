@@ -29,6 +29,7 @@ from velodrome.guest.injected import (
     libraries,
     life,
     locks,
+    own_ends,
     pauses,
     sockets,
     statements,
@@ -90,6 +91,7 @@ def _heartbeat(giving: Giving, how: Mapping[str, float]) -> None:
     giving.finder.after("uvloop", lambda module: heart.watch_connects_of(module.Loop))
     statements.follow(giving.finder, heart.timer_of)
     pauses.follow(giving.finder, heart.timer_of)
+    own_ends.follow(giving.finder, heart.ends)
     for kind in building.KINDS:
         building.follow(giving.finder, kind, heart.watch_builder(building.MARK % kind))
     os.register_at_fork(before=heart.forks, after_in_child=heart.forked)
@@ -119,6 +121,7 @@ TREATMENTS: Treatments = {
     **life.TREATMENTS,
     **locks.TREATMENTS,
     **pauses.TREATMENTS,
+    **own_ends.TREATMENTS,
     **sockets.TREATMENTS,
     **statements.TREATMENTS,
     **third_parties.TREATMENTS,

@@ -235,6 +235,8 @@ class Seen:
     waiting: dict[str, int] = field(default_factory=dict)
     connects: dict[str, int] = field(default_factory=dict)
     ports: int = 0
+    ended: dict[tuple[str, str, str], int] = field(default_factory=dict)
+    """How often the app's own code ended a process, by place."""
 
     def add(self, line: Mapping[str, Any]) -> None:
         """Take in a line of this time.
@@ -249,6 +251,9 @@ class Seen:
             self.garbage.add(line)
         elif "seen" in line:
             self.add_seen(line)
+        elif "ended" in line:
+            place = (f"{line['file']}:{int(line['line'])}", str(line["function"]), str(line["text"]))
+            self.ended[place] = self.ended.get(place, 0) + 1
 
     def add_stall(self, line: Mapping[str, Any]) -> None:
         """Take in a time for which the loop was late."""
@@ -330,6 +335,8 @@ class Seen:
             for stack, (took, ran, blocked, times) in self.held.items()
         ]
         collected, sent = self.garbage.most(self.end - self.begin), self.sent.statements(rps)
+        ends = sum(self.ended.values())
+        ended = sorted(self.ended.items(), key=lambda item: -item[1])
         return Watched(
             seconds=served,
             loop=self.loop,
@@ -358,6 +365,8 @@ class Seen:
             limited=self.limited,
             computing={name: spent / served for name, spent in self.computing.items() if served},
             lasted_s=collected.seconds,
+            ended=tuple(Called(*place, times / ends) for place, times in ended[:STACKS]),
+            ends=ends,
         )
 
 
