@@ -73,8 +73,8 @@ def _cure(worst: Statement) -> Cure:
     if verb == "SELECT":
         what = "read all rows that a request needs with one statement, a join or WHERE … IN (…)"
         after = (
-            "selectinload() or joinedload() of SQLAlchemy, and expire_on_commit=False where rows are read again after a "
-            "commit; select_related() or prefetch_related() of Django"
+            "selectinload() or joinedload() of SQLAlchemy, and expire_on_commit=False where rows are read again after "
+            "a commit; select_related() or prefetch_related() of Django"
         )
     elif verb in ("INSERT", "UPDATE", "DELETE"):
         what = "send all rows that a request writes with one statement"
