@@ -13,16 +13,15 @@ from velodrome.diagnoses.fault import (
 from velodrome.guest.injected.background import TOOK
 from velodrome.guest.injected.marks import BACKGROUND
 from velodrome.model.diagnosis import Cure, Evidence, Probe, Treatment
-from velodrome.model.quantity import Interval, significant
+from velodrome.model.quantity import significant
 from velodrome.model.symptoms import Setting, Symptoms
 
 LEAST = 0.1
 """Of a CPU, at rest, from which on it is looked into."""
 SEEN = 0.05
 """Of a CPU under load, of threads that the app starts, from which on it is these."""
-GIVE = 0.1
-"""How far the throughput without it may be from what its share of the CPU says."""
-TIMES = 2.0
+RESTS = 9.0
+"""Times as long as such a thread computed, for which it rests before it waits again: a tenth of a CPU is left to it."""
 SECONDS = 3.0
 """Of a load: many pieces of such work."""
 
@@ -52,27 +51,10 @@ def screen(seen: Symptoms) -> Screened:
         called.text,
         "with concurrent.futures.ProcessPoolExecutor(1) as pool: pool.submit(…)",
     )
-    longer = Treatment("threads that the app starts compute twice as much", {TOOK: TIMES})
-    experiment = Experiment(
-        longer,
-        filling(seen),
-        cure,
-        ("rps", "p99_ms"),
-        "dose",
-        most_rps=_most_rps(seen, share),
-        seconds=SECONDS,
-    )
+    rests = Treatment("threads that the app starts rest nine times as long as they compute", {TOOK: RESTS})
+    experiment = Experiment(rests, filling(seen), cure, ("rps", "p99_ms"), seconds=SECONDS)
     evidence = Evidence("stack", sentence, {"share": share, "called": vars(called)})
     return Suspect(0.8, sentence, (experiment,), (*found.evidence, evidence), min(share, 0.8))
-
-
-def _most_rps(seen: Symptoms, share: float) -> Interval | None:
-    """Return the throughput of a server whose requests also get what such threads compute in."""
-    if seen.slope is None:
-        return None
-    top = seen.slope.plateau
-    most = top.rps * top.cpus / max(top.cpus - share, GIVE * top.cpus)
-    return Interval(most * (1 - GIVE), most, most * (1 + GIVE))
 
 
 fault = Fault(
@@ -80,7 +62,7 @@ fault = Fault(
     "a thread of the app's own computes beside the requests, which get what is left; another process, or less often",
     ("field practice",),
     "The server's processes use a CPU while no request is in flight, in a thread that the app starts.",
-    "With twice as much computed in such threads throughput, or p99, is worse.",
+    "Where such threads rest for most of the time throughput, or p99, is better.",
     screen,
     look=look,
 )

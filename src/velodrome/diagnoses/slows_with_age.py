@@ -16,6 +16,8 @@ FEWEST = 2_000
 LONGEST_S = 10.0
 LOAD_S, ANSWERS, WAVES = 1.0, 30, 3.0
 """Of each load, or as many answers, or as many of each connection, whichever takes longest."""
+MOST = 0.3
+"""Of the time of busy threads, in one line, from which on it is named."""
 IDLE = 0.7
 """CPUs that are busy, of those there are, up to which requests wait for something and do not compute."""
 
@@ -61,7 +63,8 @@ def _cure(seen: Symptoms, cpus: float) -> Cure:
     watched = seen.watched
     queue = watched.longest_queue if watched is not None else None
     waits = cpus <= IDLE * min(seen.workers, seen.server_cpus)
-    line = watched.lines[0] if watched is not None and watched.lines else None
+    lines = watched.lines[:1] if watched is not None else ()
+    line = next((line for line in lines if line.share >= MOST), None)
     place = queue if waits and queue is not None else line
     return Cure(
         "give back what a request takes on every way out of it, also where it is cancelled or fails (try … finally, "

@@ -1,9 +1,10 @@
 """Threads that the app's own code starts to run its own code, beside those that serve requests.
 
     begun_by_app(thread, is_own)        # whether it is one
-    {"background-longer": 2}            # what they compute between two waits takes twice as much CPU time
+    {"background-rests": 9}             # before each wait they rest nine times as long as they computed since the last
 
-A wait is a call of `time.sleep`, or anything that goes through a condition: events, queues, timers of `threading`.
+A wait is a call of `time.sleep`, of an event's or of a queue's: no lock of their own is held there while they rest. To
+have them compute more would show little: a thread that always computes has half of an interpreter as it is.
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ import time
 from functools import partial
 from typing import Any, Callable, Dict
 
-from velodrome.guest.injected.giving import Giving, Treatments
+from velodrome.guest.injected.giving import Giving, Treatments, sleep
 
-TOOK = "background-longer"
+TOOK = "background-rests"
 LEAST_S = 0.0005
-"""CPU time between two waits from which on there is something to be made longer."""
-MOST_S = 5.0
-"""By which it gets longer, at most: what has computed since the app was started is no piece of work."""
+"""CPU time between two waits from which on there is something to rest from."""
+MOST_S = 2.0
+"""Of a rest, at most: what has computed since the app was started is no piece of work."""
 
 
 def begun_by_app(thread: Any, is_own: Callable[[str], bool]) -> bool:
@@ -35,13 +36,13 @@ def begun_by_app(thread: Any, is_own: Callable[[str], bool]) -> bool:
     return False
 
 
-class _Longer:
-    """Has what a thread computed since its last wait take so many times as long, before it waits again."""
+class _Rests:
+    """Has a thread rest so many times as long as it computed since its last wait, before it waits again."""
 
     def __init__(self, giving: Giving, times: float) -> None:
         from velodrome.guest.injected.heartbeat import is_own
 
-        self._giving, self._more, self._is_own = giving, times - 1, is_own
+        self._giving, self._times, self._is_own = giving, times, is_own
         self._since: Dict[int, float] = {}
         """CPU time of a thread when its last wait ended."""
 
@@ -56,9 +57,7 @@ class _Longer:
             used_s = time.thread_time() - self._since.get(ident, 0.0)
             if ident in self._since and used_s >= LEAST_S:
                 self._giving.took(TOOK)
-                until = time.thread_time() + min(self._more * used_s, MOST_S)
-                while time.thread_time() < until:
-                    pass
+                sleep(min(self._times * used_s, MOST_S))
             try:
                 return before(*args, **named)
             finally:
@@ -67,14 +66,19 @@ class _Longer:
         return wait
 
 
-def _longer(giving: Giving, times: float) -> None:
-    longer = _Longer(giving, times)
+def _rests(giving: Giving, times: float) -> None:
+    rests = _Rests(giving, times)
 
-    def patch(module: Any) -> None:
-        module.Condition.wait = longer.waits(module.Condition.wait)
+    def before(module: str, cls: str, name: str) -> None:
+        def patch(found: Any) -> None:
+            owner = getattr(found, cls) if cls else found
+            setattr(owner, name, rests.waits(getattr(owner, name)))
 
-    giving.finder.after("threading", patch)
-    giving.finder.after("time", lambda module: setattr(module, "sleep", longer.waits(module.sleep)))
+        giving.finder.after(module, patch)
+
+    before("time", "", "sleep")
+    before("threading", "Event", "wait")
+    before("queue", "Queue", "get")
 
 
-TREATMENTS: Treatments = {TOOK: _longer}
+TREATMENTS: Treatments = {TOOK: _rests}
