@@ -165,6 +165,9 @@ ILL = (
     Cell("a deadline that keeps a slot", "ageing:keeping_slots", "slows-with-age"),
     Cell("sleeps and looks again", "pausing:polling", "pauses", line="pausing.py:17"),
     Cell("sleeps with a slot", "pausing:keeping_slots", "pauses", line="pausing.py:48"),
+    Cell(
+        "short functions in threads", "hopping:severe", "thread-hops", requires=(FASTAPI,), line="hopping.py:"
+    ),
     Cell("logging", "logging_much:severe", "log-cost"),
     Cell("logging, mild", "logging_much:mild", "log-cost"),
     Cell("lines of a file, each flushed", "logging_much:of_its_own", "log-cost"),
@@ -413,6 +416,7 @@ WELL = (
     Cell("a deadline that gives a slot back", "ageing:giving_back"),
     Cell("woken", "pausing:waking"),
     Cell("sleeps without a slot", "pausing:giving_slots_back"),
+    Cell("short functions on the loop", "hopping:cured", requires=(FASTAPI,)),
     Cell("logging, cured", "logging_much:cured"),
     Cell("a statement for each row, cured", "rows:cured"),
     Cell("imports that fail, cured", "importing:cured"),

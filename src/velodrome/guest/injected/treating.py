@@ -26,6 +26,7 @@ from velodrome.guest.injected import (
     building,
     calls,
     gathering,
+    hops,
     libraries,
     life,
     locks,
@@ -90,6 +91,7 @@ def _heartbeat(giving: Giving, how: Mapping[str, float]) -> None:
     giving.finder.after("uvloop", lambda module: heart.watch_connects_of(module.Loop))
     statements.follow(giving.finder, heart.timer_of)
     pauses.follow(giving.finder, heart.timer_of)
+    hops.follow(giving.finder, heart.hopped)
     for kind in building.KINDS:
         building.follow(giving.finder, kind, heart.watch_builder(building.MARK % kind))
     os.register_at_fork(before=heart.forks, after_in_child=heart.forked)
@@ -115,6 +117,7 @@ TREATMENTS: Treatments = {
     **building.TREATMENTS,
     **calls.TREATMENTS,
     **gathering.TREATMENTS,
+    **hops.TREATMENTS,
     **libraries.TREATMENTS,
     **life.TREATMENTS,
     **locks.TREATMENTS,
