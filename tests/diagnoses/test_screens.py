@@ -45,6 +45,7 @@ from velodrome.model.symptoms import (
     Collected,
     Frame,
     HeldUp,
+    Hop,
     InUse,
     Point,
     Reused,
@@ -77,12 +78,21 @@ def sending(*statements: Statement) -> Symptoms:
     return replace(SEEN, watched_alone=watched)
 
 
+TENANT = Hop("/srv/shop/users.py:12", "tenant", "def tenant(request):", 2.0, 0.02, 0.015)
+
+
+def hopping(*hops: Hop, cpus: float = 0.9) -> Symptoms:
+    """Return what is seen of an app of which a request that is alone has these functions called in threads."""
+    return replace(SEEN, slope=rising(40, cpus=cpus), watched_alone=replace(QUIET, hops=hops))
+
+
 SUSPICIOUS = {
     "blocking-call": held(WAITING),
     "thread-tokens": with_threads("AnyIO worker thread", 40, "anyio"),
     "default-executor": with_threads("asyncio_", 6, k=6),
     "nodelay": replace(SEEN, reused=Reused(0.6, 43.0)),
     "gil-convoy": replace(SEEN, watched=replace(QUIET, held_up=(WAITING,), late_s=0.6, others_s=0.55)),
+    "thread-hops": hopping(TENANT),
     "gc-pause": replace(SEEN, watched=replace(QUIET, collections_s=0.3, longest_collection_s=0.12)),
     "log-cost": replace(SEEN, watched=replace(QUIET, shares={"logging": 0.5})),
     "n-plus-one": sending(EACH_ROW),
@@ -1391,3 +1401,58 @@ def test_no_more_connections_fill_a_server_than_it_answers() -> None:
     assert filling(SEEN) >= 8
     assert SEEN.slope is not None
     assert filling(replace(SEEN, slope=replace(SEEN.slope, bears=2))) == 2
+
+
+@pytest.mark.parametrize(
+    ("hops", "cpus", "suspected"),
+    [
+        ((TENANT,), 0.9, True),
+        ((replace(TENANT, mean_ms=5.0),), 0.9, False),
+        ((replace(TENANT, mean_ms=0.7, cpu_ms=0.6),), 0.9, False),
+        ((replace(TENANT, each=0.3),), 0.9, False),
+        ((replace(TENANT, yields=True),), 0.9, False),
+        ((replace(TENANT, each=0.8), replace(TENANT, place="/srv/shop/users.py:20", each=0.8)), 0.9, True),
+        ((TENANT,), 0.2, False),
+    ],
+    ids=[
+        "computes shortly",
+        "waits",
+        "computes for long",
+        "rarely called",
+        "gives back",
+        "several",
+        "the CPU is idle",
+    ],
+)
+def test_only_what_computes_shortly_and_often_is_called_in_threads_for_nothing(
+    hops: tuple[Hop, ...], cpus: float, suspected: bool
+) -> None:
+    found = catalogue()["thread-hops"].screen(hopping(*hops, cpus=cpus))
+    assert isinstance(found, Suspect if suspected else Absent)
+
+
+def test_what_waits_in_a_thread_stays_there_and_what_does_not_is_called_on_the_loop() -> None:
+    waits = Hop("/srv/shop/users.py:30", "load", "def load(user):", 1.0, 8.0, 0.2)
+    made = Hop("/srv/shop/pages.py:4", "Page", "class Page:", 2.0, 0.01, 0.01)
+    found = catalogue()["thread-hops"].screen(hopping(waits, TENANT, made))
+    assert isinstance(found, Suspect)
+    (experiment,) = found.experiments
+    assert experiment.treatment.give == {
+        "thread-hops": [{"file": "/srv/shop/users.py", "line": 12}, {"file": "/srv/shop/pages.py", "line": 4}]
+    }
+    assert TENANT.place in found.why
+    assert (experiment.cure.before, experiment.cure.after) == (TENANT.text, "async def tenant(request):")
+    of_class = catalogue()["thread-hops"].screen(hopping(made))
+    assert isinstance(of_class, Suspect)
+    assert "return Page(" in of_class.experiments[0].cure.after
+
+
+def test_what_asks_a_database_that_happens_to_be_quick_stays_in_its_thread() -> None:
+    seen = hopping(TENANT)
+    assert seen.watched_alone is not None
+    asks = Statement("SELECT ?", "/srv/shop/users.py:14", "tenant", "db.execute(…)", 1.0, 0.01)
+    asking = replace(seen, watched_alone=replace(seen.watched_alone, statements=(asks,)))
+    assert isinstance(catalogue()["thread-hops"].screen(asking), Absent)
+    other = replace(asks, place="/srv/shop/rows.py:14")
+    asking = replace(seen, watched_alone=replace(seen.watched_alone, statements=(other,)))
+    assert isinstance(catalogue()["thread-hops"].screen(asking), Suspect)

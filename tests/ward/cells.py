@@ -174,6 +174,9 @@ ILL = (
         line="guarding.py:24",
         beside=SYNC,
     ),
+    Cell(
+        "short functions in threads", "hopping:severe", "thread-hops", requires=(FASTAPI,), line="hopping.py:"
+    ),
     Cell("logging", "logging_much:severe", "log-cost"),
     Cell("logging, mild", "logging_much:mild", "log-cost"),
     Cell("lines of a file, each flushed", "logging_much:of_its_own", "log-cost"),
@@ -429,6 +432,7 @@ WELL = (
         knobs={"workers": 2},
         beside=SYNC,
     ),
+    Cell("short functions on the loop", "hopping:cured", requires=(FASTAPI,)),
     Cell("logging, cured", "logging_much:cured"),
     Cell("a statement for each row, cured", "rows:cured"),
     Cell("imports that fail, cured", "importing:cured"),

@@ -214,6 +214,25 @@ class Statement:
 
 
 @dataclass(frozen=True)
+class Hop:
+    """A function of the app's own that AnyIO calls in a thread, since it is no `async def`."""
+
+    place: str
+    """`/srv/shop/users.py:12`, the line of its `def`."""
+    function: str
+    text: str
+    """The line of source."""
+    each: float
+    """How often, for each request of the load."""
+    mean_ms: float
+    """For how long the thread was in it, each time."""
+    cpu_ms: float
+    """Of that, for how long it computed."""
+    yields: bool = False
+    """Whether it is a generator."""
+
+
+@dataclass(frozen=True)
 class Collected:
     """Collections of the whole heap under load, in the process that spends most on them."""
 
@@ -284,7 +303,7 @@ class Watched:
     statements: tuple[Statement, ...] = ()
     """Sent to databases, by their normalized text and place, those that took longest first."""
     followed_s: float = 0.0
-    """Of the load, for how long `statements` and `pauses` were followed."""
+    """Of the load, for how long `statements`, `pauses` and `hops` were followed."""
     connects: Mapping[str, int] = field(default_factory=dict)
     """Connections that its processes opened in `connected_s`, by host and port."""
     ports: int = 0
@@ -308,6 +327,8 @@ class Watched:
     """Where the app's own code ended a process that serves, most often first; the shares are of `ends`."""
     ends: int = 0
     """How often it did."""
+    hops: tuple[Hop, ...] = ()
+    """Functions of the app's own that AnyIO calls in threads, those first in which threads are for longest."""
 
     @property
     def called(self) -> Mapping[str, Called]:

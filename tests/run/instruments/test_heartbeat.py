@@ -92,6 +92,18 @@ def test_statements_of_the_load_are_counted_for_each_request() -> None:
     assert statement.seconds == pytest.approx(0.2)
 
 
+def test_calls_in_threads_of_the_load_are_counted_for_each_request() -> None:
+    hop = {"file": "/srv/a.py", "line": 3, "function": "f", "text": "def f():"}
+    lines = [
+        {**SEEN, "at": at, "hops": [{**hop, "seconds": 0.2, "cpu": 0.1, "times": 100}]} for at in (10.5, 11.0)
+    ]
+    before = {**SEEN, "at": 10.2, "hops": [{**hop, "seconds": 9.0, "cpu": 9.0, "times": 900}]}
+    found = read_heartbeats([before, *lines], 9, 12, rps=50.0, load=(10.0, 11.0))
+    (counted,) = found.hops
+    assert (counted.place, counted.function, counted.text) == ("/srv/a.py:3", "f", "def f():")
+    assert [counted.each, counted.mean_ms, counted.cpu_ms] == pytest.approx([4.0, 2.0, 1.0])
+
+
 AWAIT = {
     **{name: FRAME[name] for name in ("file", "function", "line", "end_line")},
     "column": 12,

@@ -52,7 +52,7 @@ from typing import (
     TypeVar,
 )
 
-from velodrome.guest.injected import building, gathering, marks, sockets, statements
+from velodrome.guest.injected import building, gathering, hops, marks, pauses, sockets, statements
 from velodrome.guest.injected.background import begun_by_app
 from velodrome.guest.injected.places import Place, position
 
@@ -302,6 +302,7 @@ class Heart:
         self._statements: Deque[Tuple[Sent, Spent]] = deque(maxlen=MOST_NOTED)
         self._computing: Deque[Tuple[str, float]] = deque(maxlen=MOST_NOTED)
         self._connects: Deque[str] = deque(maxlen=MOST_NOTED)
+        self._hops: Deque[Tuple[hops.Function, hops.Ran]] = deque(maxlen=MOST_NOTED)
         self._sampled = monotonic()
         self._first = get_ident()
         """The thread that began this process."""
@@ -454,6 +455,10 @@ class Heart:
             self._write({"ended": name, "at": monotonic(), **_source(code, instruction)})
         return False
 
+    def hopped(self, function: hops.Function, seconds: float, cpu_s: float) -> None:
+        """Note that a thread of AnyIO's was in a function of the app's own for so long, and computed for so long."""
+        self._hops.append((function, hops.Ran(seconds, cpu_s, 1)))
+
     def _begin(self, loop: Loop) -> Loop:
         # One that a thread runs within another one (by a greenlet, for one call) holds up what that one serves.
         if self._loop is None or self._loop.ident != loop.ident:
@@ -477,7 +482,7 @@ class Heart:
         self._file, self._loop, self._lines = None, None, allocate_lock()
         self._left_behind, self._native = self._at_fork, False
         self._first, self._ran_s, self._stood = get_ident(), {}, {}
-        for noted in (self._statements, self._computing, self._connects):
+        for noted in (self._statements, self._computing, self._connects, self._hops):
             noted.clear()  # by the parent, which reports it
         self._start()
 
@@ -663,6 +668,10 @@ class Heart:
         computing: Dict[str, float] = {}
         for mark, computed in _taken(self._computing):
             computing[mark] = computing.get(mark, 0.0) + computed
+        hopping: Dict[hops.Function, hops.Ran] = {}
+        for function, ran in _taken(self._hops):
+            so_far = hopping.get(function, hops.Ran(0.0, 0.0, 0))
+            hopping[function] = so_far.plus(ran)
         line = {
             "seen": seconds,
             "at": monotonic(),
@@ -674,9 +683,9 @@ class Heart:
             "threads": dict(self._threads),
             "libraries": [name for name in LIBRARIES if name in sys.modules],
             "limited": any(name in os.environ for name in NATIVE_LIMITS),
-            "statements": [
-                _sending(sent, spent) for sent, spent in _most(sending, lambda spent: spent.seconds)
-            ],
+            "statements": _sent(sending, pauses_only=False),
+            "pauses": _sent(sending, pauses_only=True),
+            "hops": [_hopping(function, ran) for function, ran in _most(hopping, lambda ran: ran.seconds)],
             "waits": [
                 {**awaiting(key, wait), "holds": self._holds.get(key, "")}
                 for key, wait in _most(self._waits, lambda waits: waits.seconds)
@@ -826,9 +835,29 @@ def _outwards(frame: Optional[FrameType]) -> Iterator[FrameType]:
             frame = green.gr_frame if green is not None else None
 
 
-def _sending(sent: Sent, spent: Spent) -> Dict[str, Any]:
-    """Return where from a statement is sent, as plain data."""
-    return {"statement": sent.normalized, **spent._asdict(), **_source(sent.code, sent.instruction)}
+def _sent(sending: Dict[Sent, Spent], pauses_only: bool) -> List[Dict[str, Any]]:
+    """Return where from statements are sent, or where pauses are made, as plain data."""
+    meant = {
+        sent: spent for sent, spent in sending.items() if (sent.normalized == pauses.PAUSE) is pauses_only
+    }
+    return [
+        {"statement": sent.normalized, **spent._asdict(), **_source(sent.code, sent.instruction)}
+        for sent, spent in _most(meant, lambda spent: spent.seconds)
+    ]
+
+
+def _hopping(function: hops.Function, ran: hops.Ran) -> Dict[str, Any]:
+    """Return a function that was called in threads, as plain data."""
+    return {
+        "seconds": ran.seconds,
+        "cpu": ran.cpu_s,
+        "times": ran.times,
+        "file": function.file,
+        "line": function.line,
+        "function": function.name,
+        "text": function.text,
+        "yields": function.yields,
+    }
 
 
 def _source(code: CodeType, instruction: int) -> Dict[str, Any]:

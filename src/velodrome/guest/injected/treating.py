@@ -26,6 +26,7 @@ from velodrome.guest.injected import (
     building,
     calls,
     gathering,
+    hops,
     libraries,
     life,
     locks,
@@ -92,6 +93,7 @@ def _heartbeat(giving: Giving, how: Mapping[str, float]) -> None:
     statements.follow(giving.finder, heart.timer_of)
     pauses.follow(giving.finder, heart.timer_of)
     own_ends.follow(giving.finder, heart.ends)
+    hops.follow(giving.finder, heart.hopped)
     for kind in building.KINDS:
         building.follow(giving.finder, kind, heart.watch_builder(building.MARK % kind))
     os.register_at_fork(before=heart.forks, after_in_child=heart.forked)
@@ -117,6 +119,7 @@ TREATMENTS: Treatments = {
     **building.TREATMENTS,
     **calls.TREATMENTS,
     **gathering.TREATMENTS,
+    **hops.TREATMENTS,
     **libraries.TREATMENTS,
     **life.TREATMENTS,
     **locks.TREATMENTS,

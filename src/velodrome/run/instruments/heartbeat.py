@@ -18,7 +18,7 @@ from velodrome.guest.injected.marks import OWN
 from velodrome.guest.injected.pauses import PAUSE
 from velodrome.model.diagnosis import Collection, Sampled, Stall, Timeline
 from velodrome.model.measurement import Measurement
-from velodrome.model.symptoms import Called, Collected, Frame, HeldUp, Run, Statement, Waits, Watched
+from velodrome.model.symptoms import Called, Collected, Frame, HeldUp, Hop, Run, Statement, Waits, Watched
 from velodrome.run.drivers.driver import LoadEvent
 from velodrome.run.instruments import processes
 from velodrome.run.instruments.standing import Standing, figures
@@ -169,13 +169,14 @@ class Garbage:
 
 @dataclass
 class Sent:
-    """Statements to databases that heartbeats reported of a load, put together."""
+    """Statements to databases, and calls in threads, that heartbeats reported of a load, put together."""
 
     begin: float
     end: float
     first: float = math.inf
     last: float = -math.inf
     sums: dict[tuple[str, str, str, str], list[float]] = field(default_factory=dict)
+    hopping: dict[tuple[str, str, str, bool], list[float]] = field(default_factory=dict)
 
     @property
     def span_s(self) -> float:
@@ -188,19 +189,43 @@ class Sent:
         if since < self.begin or float(line["at"]) > self.end:
             return
         self.first, self.last = min(self.first, since), max(self.last, float(line["at"]))
-        for one in line.get("statements", ()):
+        for one in (*line.get("statements", ()), *line.get("pauses", ())):
             place = f"{one['file']}:{int(one['line'])}"
             sums = self.sums.setdefault(
                 (str(one["statement"]), place, str(one["function"]), str(one["text"])), [0.0, 0.0]
             )
             sums[0] += float(one["seconds"])
             sums[1] += int(one["times"])
+        for one in line.get("hops", ()):
+            place = f"{one['file']}:{int(one['line'])}"
+            key = (place, str(one["function"]), str(one["text"]), bool(one.get("yields")))
+            sums = self.hopping.setdefault(key, [0.0, 0.0, 0.0])
+            for number, name in enumerate(("seconds", "cpu", "times")):
+                sums[number] += float(one[name])
 
     def statements(self, rps: float) -> tuple[Statement, ...]:
         """Return them, the longest first, of a load with so many requests a second."""
         requests = max(rps * self.span_s, 1.0)
         found = [Statement(*key, times / requests, seconds) for key, (seconds, times) in self.sums.items()]
         return tuple(sorted(found, key=lambda statement: -statement.seconds)[:STACKS])
+
+    def hops(self, rps: float) -> tuple[Hop, ...]:
+        """Return the calls in threads in the same way."""
+        requests = max(rps * self.span_s, 1.0)
+        longest = sorted(self.hopping.items(), key=lambda item: -item[1][0])[:STACKS]
+        return tuple(
+            Hop(
+                place,
+                function,
+                text,
+                times / requests,
+                1000 * seconds / times,
+                1000 * cpu_s / times,
+                yields=yields,
+            )
+            for (place, function, text, yields), (seconds, cpu_s, times) in longest
+            if times
+        )
 
 
 @dataclass
@@ -357,6 +382,7 @@ class Seen:
             waiting=self.waiting,
             statements=tuple(one for one in sent if one.normalized != PAUSE),
             pauses=tuple(one for one in sent if one.normalized == PAUSE),
+            hops=self.sent.hops(rps),
             followed_s=self.sent.span_s,
             connects=self.connects,
             ports=self.ports,
