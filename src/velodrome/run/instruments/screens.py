@@ -111,7 +111,7 @@ def alone(server: Standing) -> Point:
     took_ms = measured.load.sent.mean or measured.load.fastest_ms
     if measured.load.answers >= FEWEST or took_ms is None:
         return _of(1, measured)
-    return point(server, 1, FEWEST * took_ms / 1000)
+    return point(server, 1, max(FEWEST * took_ms / 1000, SHORT_S))
 
 
 @dataclass(frozen=True)
