@@ -171,7 +171,7 @@ ILL = (
         "own-ends",
         stack="gunicorn-sync",
         knobs={"workers": 2},
-        line="guarding.py:24",
+        line="guarding.py:25",
         beside=SYNC,
     ),
     Cell(

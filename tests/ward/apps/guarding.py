@@ -7,7 +7,7 @@ import time
 
 from plain import saying
 
-STARTS_S = 0.5
+STARTS_S, TAKES_S = 0.5, 0.01
 SOON, LATE = 80, 10_000_000
 """Requests, in the place of megabytes."""
 
@@ -20,6 +20,7 @@ def guarded(most):
     served = itertools.count(1)
 
     def check(environ):
+        time.sleep(TAKES_S)
         if next(served) >= most:
             os.kill(os.getpid(), signal.SIGTERM)
 
