@@ -147,6 +147,29 @@ def test_of_an_app_that_takes_longer_than_a_load_the_load_is_longer(monkeypatch:
     assert found.rps == pytest.approx(0.5)
 
 
+class Away(Slow):
+    """Answers quickly, but in the first load nobody is there who would."""
+
+    def run_closed_loop(self, connections: int, seconds: float) -> Measurement:
+        found = super().run_closed_loop(connections, seconds)
+        return (
+            found if len(self.lengths) > 1 else replace(found, load=replace(found.load, throughput_rps=1.0))
+        )
+
+
+def test_of_a_quick_app_whose_workers_were_just_starting_the_load_is_longer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(
+        screens,
+        "point",
+        lambda server, count, seconds: screens._of(count, server.run_closed_loop(count, seconds)),
+    )
+    away = Away(0.0001)
+    screens.alone(away)  # type: ignore[arg-type]
+    assert away.lengths == [screens.SHORT_S, screens.LONG_S]
+
+
 def test_one_connection_that_is_known_is_not_measured_again() -> None:
     server = Server(40)
     points = screens.climb(server, first=Point(1, 20.0, 0.1, 4)).points  # type: ignore[arg-type]

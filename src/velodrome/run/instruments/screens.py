@@ -111,7 +111,9 @@ def alone(server: Standing) -> Point:
     took_ms = measured.load.sent.mean or measured.load.fastest_ms
     if measured.load.answers >= FEWEST or took_ms is None:
         return _of(1, measured)
-    return point(server, 1, max(FEWEST * took_ms / 1000, SHORT_S))
+    seconds = FEWEST * took_ms / 1000
+    # A quick request that few answers came to was sent to workers that had ended, and were about to start again.
+    return point(server, 1, seconds if seconds >= SHORT_S else LONG_S)
 
 
 @dataclass(frozen=True)
