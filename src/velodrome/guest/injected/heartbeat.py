@@ -91,6 +91,8 @@ and a fixed time later it would meet the same part of each request. What keeps t
 interval gives it up anywhere."""
 DEPTH = 30
 """Frames reported of a stack, the innermost first."""
+TRIES = 3
+"""Of stacks, until no thread has left its own before it is read; from the second on threads run as they usually do."""
 SHORT_GC_S = 0.001
 SOURCES = ("", ".py", ".pyw", ".pyx")
 """Endings of the files that Python's code is written in."""
@@ -210,6 +212,22 @@ class Call(NamedTuple):
     instruction: int
 
 
+class Stack(NamedTuple):
+    """What the stack of a thread shows at one moment."""
+
+    ident: int
+    stands: Tuple[int, int]
+    """Its innermost frame, and where that is."""
+    own: Optional[Call]
+    """The innermost line of the app's own code; None: there is none on it."""
+    idle: bool
+    """Whether it is in a function in which threads wait."""
+    rests: bool
+    """Whether that is so, and the function is none of the app's own."""
+    busy_with: Dict[str, Optional[Call]]
+    """What it is in, and where from that is called."""
+
+
 class Sent(NamedTuple):
     """A statement to a database, and where the app's own code sends it."""
 
@@ -308,6 +326,7 @@ class Heart:
         """The thread that began this process."""
         self._ran_s: Dict[int, float] = {}
         """CPU time of threads until it was last looked at."""
+        self._is_warm = False
         self._stood: Dict[int, Tuple[int, int]] = {}
         """Where each thread stood when the app was warm: one that stands there still waits for no request."""
         self._threads: Dict[str, int] = {}
@@ -565,37 +584,44 @@ class Heart:
         if not held:
             sys.setswitchinterval(AT_ONCE_S)
             sleep(_own_random.uniform(BEFORE_S, BEFORE_AT_MOST_S))
-        frames = sys._current_frames()
-        sys.setswitchinterval(usual)
+        for _ in range(TRIES):
+            frames = sys._current_frames()
+            sys.setswitchinterval(usual)
+            stacks = [_stack(ident, frame) for ident, frame in frames.items() if ident != self._ident]
+            # A thread that got the lock meanwhile is elsewhere, and a frame that it has left says where it returned.
+            after = sys._current_frames()
+            if all(_stands(after.get(stack.ident)) == stack.stands for stack in stacks):
+                break
         now = monotonic()
         seconds, self._sampled = now - self._sampled, now
-        if not self._stood and os.path.exists(self._warm):
-            self._stood = {ident: _stand(frame) for ident, frame in frames.items()}
-        for ident, frame in frames.items():
-            if ident == self._ident:
-                continue
-            own, idle = marks.own_line(frame, is_own), frame.f_code.co_name in IDLE
-            if (idle and own is not frame) or (own is not None and self._stood.get(ident) == _stand(frame)):
-                continue
-            busy_with, spent = marks.busy_with(frame), seconds
-            waits = idle or not (busy_with or own)
-            background = begun_by_app(getattr(threading, "_active", {}).get(ident), is_own)
-            if waits or background or ident in self._ran_s:  # of such a thread the clock is read each time
-                computed = self._computed(ident, seconds)
-                spent = computed if waits else seconds
-                if background:
-                    name = marks.BACKGROUND
-                    self._samples[name] = self._samples.get(name, 0.0) + computed
-                    self._saw_call(name, own, computed)
-            self._samples["all"] = self._samples.get("all", 0.0) + spent
-            self._saw_call(marks.OWN, own, spent)
-            for name, outermost in busy_with.items():
-                self._samples[name] = self._samples.get(name, 0.0) + spent
-                self._saw_call(name, marks.called_from(name, outermost, is_own), spent)
+        if not self._stood and self._is_warm:
+            self._stood = {stack.ident: stack.stands for stack in stacks}
+        for stack in stacks:
+            stands_still = stack.own is not None and self._stood.get(stack.ident) == stack.stands
+            if not stack.rests and not stands_still:
+                self._add_stack(stack, seconds)
         self._count_threads(len(frames))
         self._samplings += 1
         if not self._samplings % EVERY_TASKS:
             self._sample_tasks()
+        self._is_warm = self._is_warm or os.path.exists(self._warm)
+
+    def _add_stack(self, stack: Stack, seconds: float) -> None:
+        spent = seconds
+        waits = stack.idle or not (stack.busy_with or stack.own)
+        background = begun_by_app(getattr(threading, "_active", {}).get(stack.ident), is_own)
+        if waits or background or stack.ident in self._ran_s:  # of such a thread the clock is read each time
+            computed = self._computed(stack.ident, seconds)
+            spent = computed if waits else seconds
+            if background:
+                name = marks.BACKGROUND
+                self._samples[name] = self._samples.get(name, 0.0) + computed
+                self._saw_call(stack.own and stack.own._replace(name=name), computed)
+        self._samples["all"] = self._samples.get("all", 0.0) + spent
+        self._saw_call(stack.own, spent)
+        for name, call in stack.busy_with.items():
+            self._samples[name] = self._samples.get(name, 0.0) + spent
+            self._saw_call(call, spent)
 
     def _count_threads(self, of_python: int) -> None:
         counts: Dict[str, int] = {NATIVE: max(0, _threads_of_kernel() - of_python)}
@@ -626,9 +652,8 @@ class Heart:
         before, self._ran_s[ident] = self._ran_s.get(ident), ran_s
         return seconds if before is None else min(ran_s - before, seconds)
 
-    def _saw_call(self, name: str, caller: Optional[FrameType], seconds: float) -> None:
-        if caller is not None:
-            call = Call(name, caller.f_code, caller.f_lasti)
+    def _saw_call(self, call: Optional[Call], seconds: float) -> None:
+        if call is not None:
             self._calls[call] = self._calls.get(call, 0.0) + seconds
 
     def _sample_tasks(self) -> None:
@@ -712,8 +737,23 @@ class Heart:
             self._lines.release()
 
 
-def _stand(frame: FrameType) -> Tuple[int, int]:
-    return id(frame), frame.f_lasti
+def _stack(ident: int, frame: FrameType) -> Stack:
+    """Return what the stack of a thread shows, given its innermost frame."""
+    own, idle = marks.own_line(frame, is_own), frame.f_code.co_name in IDLE
+    stands = _stands(frame)
+    busy_with = {
+        name: _call(name, marks.called_from(name, outermost, is_own))
+        for name, outermost in marks.busy_with(frame).items()
+    }
+    return Stack(ident, stands, _call(marks.OWN, own), idle, idle and own is not frame, busy_with)
+
+
+def _stands(frame: Optional[FrameType]) -> Tuple[int, int]:
+    return id(frame), frame.f_lasti if frame is not None else -1
+
+
+def _call(name: str, caller: Optional[FrameType]) -> Optional[Call]:
+    return Call(name, caller.f_code, caller.f_lasti) if caller is not None else None
 
 
 def join_places(places: List[HeldUp]) -> List[HeldUp]:
