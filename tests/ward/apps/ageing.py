@@ -25,7 +25,7 @@ def bounded():
 
 def _called(gives_back):
     """Return an app whose call of 300 takes longer than its deadline."""
-    free, numbers = [], iter(range(10**9))
+    free, numbers = [], iter(range(1, 10**9))
 
     async def call(number):
         await free[0].acquire()
