@@ -1,6 +1,6 @@
 """Threads that the app's own code starts to run its own code, beside those that serve requests.
 
-    begun_by_app(thread, is_own)        # whether it is one
+    begun_by_app(ident, is_own)         # whether the thread of this number is one
     {"background-rests": 9}             # before each wait they rest nine times as long as they computed since the last
 
 A wait is a call of `time.sleep`, of an event's or of a queue's: no lock of their own is held there while they rest. To
@@ -23,8 +23,9 @@ MOST_S = 2.0
 """Of a rest, at most: what has computed since the app was started is no piece of work."""
 
 
-def begun_by_app(thread: Any, is_own: Callable[[str], bool]) -> bool:
+def begun_by_app(ident: int, is_own: Callable[[str], bool]) -> bool:
     """Whether the app's own code is what a thread runs; `is_own` says so of a file."""
+    thread = getattr(threading, "_active", {}).get(ident)
     if thread is None:
         return False
     # A timer is a thread of the standard library's that calls `function`.
@@ -51,8 +52,7 @@ class _Rests:
 
         def wait(*args: Any, **named: Any) -> Any:
             ident = threading.get_ident()
-            thread = getattr(threading, "_active", {}).get(ident)
-            if not begun_by_app(thread, self._is_own):
+            if not begun_by_app(ident, self._is_own):
                 return before(*args, **named)
             used_s = time.thread_time() - self._since.get(ident, 0.0)
             if ident in self._since and used_s >= LEAST_S:

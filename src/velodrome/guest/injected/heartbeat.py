@@ -609,7 +609,7 @@ class Heart:
     def _add_stack(self, stack: Stack, seconds: float) -> None:
         spent = seconds
         waits = stack.idle or not (stack.busy_with or stack.own)
-        background = begun_by_app(getattr(threading, "_active", {}).get(stack.ident), is_own)
+        background = begun_by_app(stack.ident, is_own)
         if waits or background or stack.ident in self._ran_s:  # of such a thread the clock is read each time
             computed = self._computed(stack.ident, seconds)
             spent = computed if waits else seconds
@@ -741,11 +741,12 @@ def _stack(ident: int, frame: FrameType) -> Stack:
     """Return what the stack of a thread shows, given its innermost frame."""
     own, idle = marks.own_line(frame, is_own), frame.f_code.co_name in IDLE
     stands = _stands(frame)
+    rests = idle and own is not frame
     busy_with = {
         name: _call(name, marks.called_from(name, outermost, is_own))
-        for name, outermost in marks.busy_with(frame).items()
+        for name, outermost in ({} if rests else marks.busy_with(frame)).items()
     }
-    return Stack(ident, stands, _call(marks.OWN, own), idle, idle and own is not frame, busy_with)
+    return Stack(ident, stands, _call(marks.OWN, own), idle, rests, busy_with)
 
 
 def _stands(frame: Optional[FrameType]) -> Tuple[int, int]:

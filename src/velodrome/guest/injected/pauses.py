@@ -12,12 +12,14 @@ from __future__ import annotations
 import sys
 import threading
 from functools import wraps
-from typing import Any, Callable, Mapping, Optional
+from typing import Any, Callable, Mapping
 
+from velodrome.guest.injected import marks
 from velodrome.guest.injected.background import begun_by_app
 from velodrome.guest.injected.giving import Giving, Treatments
 from velodrome.guest.injected.importing import Finder
 from velodrome.guest.injected.loops import is_awaited
+from velodrome.guest.injected.places import position
 from velodrome.guest.injected.statements import Timer, TimerOf
 
 PAUSE = "PAUSE"
@@ -45,7 +47,7 @@ def _serves() -> bool:
     """Whether this thread is none that the app started."""
     from velodrome.guest.injected.heartbeat import is_own
 
-    return not begun_by_app(getattr(threading, "_active", {}).get(threading.get_ident()), is_own)
+    return not begun_by_app(threading.get_ident(), is_own)
 
 
 def follow(finder: Finder, timer_of: TimerOf) -> None:
@@ -102,13 +104,9 @@ def _is_at(place: Mapping[str, Any]) -> bool:
     """Whether the innermost line of the app's own code on this stack is the one meant."""
     from velodrome.guest.injected.heartbeat import is_own
 
-    frame: Optional[Any] = sys._getframe(2)
-    while frame is not None and not is_own(frame.f_code.co_filename):
-        frame = frame.f_back
+    frame = marks.own_line(sys._getframe(2), is_own)
     if frame is None or frame.f_code.co_filename != place["file"]:
         return False
-    from velodrome.guest.injected.places import position
-
     return bool(position(frame.f_code, frame.f_lasti).line == place["line"])
 
 

@@ -7,6 +7,7 @@ processes.calls_and_cpu(server)     (412.0, 1.83): calls to third parties, and C
 
 import os
 from collections import Counter
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -76,12 +77,17 @@ def calls_and_cpu(server: Standing) -> tuple[float, float]:
     worked = server.worked()
     beside = helpers(server) if worked else set()
     calls = max(called, sum(count for pid, count in worked.items() if pid not in beside))
-    cpu_s = 0.0
-    for pid in tree(server.booted.server.pid):
+    return float(calls), cpu_s(tree(server.booted.server.pid))
+
+
+def cpu_s(pids: Iterable[int]) -> float:
+    """Return the CPU seconds that processes used so far."""
+    used = 0.0
+    for pid in pids:
         with suppress(psutil.Error, OSError):
             times = psutil.Process(pid).cpu_times()
-            cpu_s += times.user + times.system
-    return float(calls), cpu_s
+            used += times.user + times.system
+    return used
 
 
 def memory(root: int) -> float:

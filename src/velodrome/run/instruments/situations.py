@@ -16,7 +16,7 @@ import secrets
 import signal
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, contextmanager, suppress
 from dataclasses import replace
@@ -24,8 +24,6 @@ from functools import partial
 from itertools import combinations
 from operator import attrgetter
 from typing import NamedTuple, TypeVar
-
-import psutil
 
 from velodrome.model.diagnosis import Met, Probe
 from velodrome.model.errors import NoServerError
@@ -467,19 +465,11 @@ async def rest(at: Where, server: Standing) -> Met:
     return Met(round(100 * min(share, 1.0)), 100, {}, {"cpus": share})
 
 
-async def _computes(pids: Iterable[int], seconds: float) -> float:
+async def _computes(pids: Collection[int], seconds: float) -> float:
     """Return how many CPUs processes use in the next seconds."""
-
-    def cpu_s() -> float:
-        used = 0.0
-        for pid in pids:
-            with suppress(psutil.Error, OSError):
-                used += sum(psutil.Process(pid).cpu_times()[:2])
-        return used
-
-    before, began = cpu_s(), time.monotonic()
+    before, began = processes.cpu_s(pids), time.monotonic()
     await asyncio.sleep(seconds)
-    return max(cpu_s() - before, 0.0) / (time.monotonic() - began)
+    return max(processes.cpu_s(pids) - before, 0.0) / (time.monotonic() - began)
 
 
 AT_REST_S, LONGER_AT_REST_S, SOME_CPU = 1.0, 4.0, 0.05
